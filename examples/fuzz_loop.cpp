@@ -52,11 +52,12 @@ auto traced(std::string const& input) -> byte_view {
     return {page, static_cast<std::size_t>(unit.total().stored)};
 }
 
-// Counts the edges of one execution. The walker and its caches are kept for the next one.
+// Counts the edges of one execution. False if code or trace is missing. The caches are kept.
 template <class Code>
-void count_edges(flow::walker<Code>& walker, flow::coverage& counts, byte_view trace) {
+auto count_edges(flow::walker<Code>& walker, flow::coverage& counts, byte_view trace) -> bool {
     walker.next_input(borrowed_bytes{trace.data(), trace.size()});
     (void)walker.run(counts);
+    return walker.gaps().is_complete();
 }
 
 }  // namespace
@@ -75,7 +76,10 @@ auto main() -> int {
     for (std::uint64_t number = 1; number < 1'000'000; ++number) {
         auto input = kept[number % kept.size()];
         input[number / kept.size() % 3] = static_cast<char>(number * 0x9E37'79B9 >> 24 & 0x7F);
-        count_edges(walker, coverage, traced(input));
+        if (!count_edges(walker, coverage, traced(input))) {
+            std::fputs("fuzz_loop: code is missing\n", stderr);
+            return 1;
+        }
         bool is_new = false;
         for (std::size_t i = 0; i < counts.size(); ++i) {
             if (counts[i] == 0) { continue; }

@@ -8453,7 +8453,7 @@ struct table_walk {
 /// Source: OUT-045, OUT-055, OUT-056.
 template <memory_port Memory, callable<place, entry> Visit>
 [[nodiscard]] constexpr auto for_each_entry(Memory& memory, phys_addr table, uint64_t max_entries,
-                                            Visit&& visit) noexcept -> table_walk {
+                                            Visit&& visit) -> table_walk {
     place at{table, 0};
     for (uint64_t i = 0; i < max_entries; ++i, ++at.index) {
         auto const word = memory.load(address_math::table_pointer(table.value, i));
@@ -16980,7 +16980,7 @@ public:
     /// Passes packets that need no binding to `out`, which is like `detail::event_buffer`. Returns
     /// the next event after them, or perhaps nullptr if a function of `out` returns false.
     template <class Out>
-    [[nodiscard]] constexpr auto next_after(Out out) noexcept -> event const* {
+    [[nodiscard]] constexpr auto next_after(Out out) -> event const* {
         if (!events_.has_ready()) { refill(out); }
         return events_.has_ready() ? &events_.all[events_.first++] : nullptr;
     }
@@ -17011,7 +17011,7 @@ private:
 
     struct buffer {};  // of events
     template <class Out>
-    constexpr void refill(Out out) noexcept {
+    constexpr void refill(Out out) {
         events_.compact();
         if (events_.count == 0) { before_ = binder_.state(); }
         while (events_.ready == 0) {
@@ -17032,7 +17032,7 @@ private:
     }
     /// Visits packets up to one that `out` does not take.
     template <class Out>
-    constexpr auto visit_simple_packets(Out out) noexcept -> detail::simple_packets<Clock, Out> {
+    constexpr auto visit_simple_packets(Out out) -> detail::simple_packets<Clock, Out> {
         bool const has_no_pending = events_.count == 0;
         bool const takes_branches = binder_.binds_branches() && has_no_pending;
         detail::simple_packets<Clock, Out> plain{
@@ -17095,7 +17095,7 @@ private:
     }
     /// False if `out` has stopped.
     template <class Out>
-    constexpr auto pass_simple_packets(Out out) noexcept -> bool {
+    constexpr auto pass_simple_packets(Out out) -> bool {
         if constexpr (requires { out.end_skipping(); }) { out.end_skipping(); }
         auto const plain = visit_simple_packets(out);
         return has_item_ || !plain.out.has_stopped();
@@ -24419,7 +24419,7 @@ constexpr auto visit_span(Visit& visit, phys_addr base, uint64_t bytes) -> bool 
 ///
 /// Source: PRG-129.
 template <class Visit>
-constexpr void for_each_span(ring const& in, ring_part part, Visit&& visit) noexcept {
+constexpr void for_each_span(ring const& in, ring_part part, Visit&& visit) {
     if (part.count == 0) { return; }
     auto [region, at] = region_at(in, part.from);
     phys_addr base = in.regions[region].base + at;
@@ -24941,11 +24941,11 @@ inline constexpr uint64_t pmi_margin = engine::output_options{}.pmi_lead_bytes;
 /// Units:  `wake_up_bytes` of trace from here on cause the next PMI of a streaming ring; 0: half of
 ///         the ring.
 /// Errors: not found: the position is not in the ring. Nothing is visited, and `next.resume` is
-///         false.
+///         false. If `visit` throws, the bytes stay unread: call `drain` again.
 /// Source: PRG-086, PRG-121..123, PRG-126, PRG-129, OUT-093, OUT-094.
 template <class Visit>
 constexpr auto drain(ring const& in, ring_reader& reader, stopped_trace const& now, Visit&& visit,
-                     uint64_t wake_up_bytes = 0) noexcept -> drained {
+                     uint64_t wake_up_bytes = 0) -> drained {
     drained result{update(in, reader, now)};
     result.was_stopped = now.status.get<ia32_rtit_status::Stopped>();
     if (!result.found) {
@@ -30635,12 +30635,12 @@ public:
         return frames_[(next_ + most_ - 1 - i) % most_];
     }
 
-    constexpr void edge(flow::edge const& one) noexcept {
+    constexpr void edge(flow::edge const& one) {
         if constexpr (takes_edges<Sink>) { to_.edge(one); }
         follow(one);
     }
     /// Tracing begins. The IP shows the returns and calls while it was off.
-    constexpr void start(uint64_t ip, uint32_t space) noexcept {
+    constexpr void start(uint64_t ip, uint32_t space) {
         bool const has_stopped = has_stopped_ && space == stop_space_;
         has_stopped_ = false;
         bool const resumes = has_stopped && ip == stop_ip_;
@@ -30649,18 +30649,18 @@ public:
         }
         if constexpr (takes_starts<Sink>) { to_.start(ip, space); }
     }
-    constexpr void stop(uint64_t ip, uint32_t space) noexcept {
+    constexpr void stop(uint64_t ip, uint32_t space) {
         has_stopped_ = true;
         stop_ip_ = ip;
         stop_space_ = space;
         if constexpr (takes_stops<Sink>) { to_.stop(ip, space); }
     }
-    constexpr void gap(flow::gap const& one) noexcept {
+    constexpr void gap(flow::gap const& one) {
         has_stopped_ = false;
         for (size_t i = 0; i < size_; ++i) { at(i).is_unsure = true; }
         if constexpr (takes_gaps<Sink>) { to_.gap(one); }
     }
-    constexpr void time(trace::time const& when) noexcept {
+    constexpr void time(trace::time const& when) {
         when_ = when;
         if constexpr (takes_times<Sink>) { to_.time(when); }
     }
@@ -30668,12 +30668,12 @@ public:
     using ignores_instructions = choose_t<takes_instructions<Sink>, void, call_stack>;
     using ignores_blocks = choose_t<takes_blocks<Sink>, void, call_stack>;
     using ignores_events = choose_t<takes_events<Sink>, void, call_stack>;
-    constexpr void instruction(executed const& one) noexcept { to_.instruction(one); }
-    constexpr void block(executed_block const& one) noexcept { to_.block(one); }
-    constexpr void event(trace::event const& one) noexcept { to_.event(one); }
+    constexpr void instruction(executed const& one) { to_.instruction(one); }
+    constexpr void block(executed_block const& one) { to_.block(one); }
+    constexpr void event(trace::event const& one) { to_.event(one); }
 
 private:
-    constexpr void follow(flow::edge const& one) noexcept {
+    constexpr void follow(flow::edge const& one) {
         using enum instruction_class;
         if (one.is_asynchronous) { return push(one, frame_kind::event); }
         switch (one.which) {
@@ -30703,7 +30703,7 @@ private:
     [[nodiscard]] constexpr auto at(size_t i) noexcept -> flow::frame& {
         return frames_[(next_ + most_ - 1 - i) % most_];
     }
-    constexpr void push(flow::edge const& one, frame_kind kind) noexcept {
+    constexpr void push(flow::edge const& one, frame_kind kind) {
         frames_[next_] = {one.from, one.to, one.after, 0, kind, false};
         next_ = (next_ + 1) % most_;
         size_ += size_ < most_ ? 1 : 0;
@@ -30712,7 +30712,7 @@ private:
     }
     /// Leaves the frame that returns to `ip`, and those in it. Returns false if there is none: the
     /// RET is a jump. Without any frame it returns from one that was open at the start.
-    constexpr auto leave_to(uint64_t ip, uint64_t from, bool is_start) noexcept -> bool {
+    constexpr auto leave_to(uint64_t ip, uint64_t from, bool is_start) -> bool {
         for (size_t i = 0; i < size_; ++i) {
             if (at(i).after == ip) {
                 leave(i + 1, from, ip);
@@ -30725,7 +30725,7 @@ private:
     }
     /// A jump to the start of a function is a tail call; one into an open function returns from the
     /// frames above it.
-    constexpr void enter_middle([[maybe_unused]] flow::edge const& one) noexcept {
+    constexpr void enter_middle([[maybe_unused]] flow::edge const& one) {
         if constexpr (knows_functions<Sink>) {
             if (size_ == 0) { return; }
             uint64_t const function = to_.function_of(one.to);
@@ -30742,7 +30742,7 @@ private:
     }
     /// Leaves the newest frame that returns to `one.to` or has this kind; otherwise the newest
     /// other frame of the kernel, because a handler may return to another address.
-    constexpr void leave_kernel(flow::edge const& one, frame_kind kind) noexcept {
+    constexpr void leave_kernel(flow::edge const& one, frame_kind kind) {
         size_t other = size_;
         for (size_t i = 0; i < size_; ++i) {
             if (at(i).kind == frame_kind::call) { continue; }
@@ -30754,7 +30754,7 @@ private:
         if (other != size_) { return leave(other + 1, one.from, one.to); }
         if (size_ == 0) { leave(0, one.from, one.to); }
     }
-    constexpr void leave(size_t frames, uint64_t from, uint64_t to) noexcept {
+    constexpr void leave(size_t frames, uint64_t from, uint64_t to) {
         next_ = (next_ + most_ - frames) % most_;
         size_ -= frames;
         depth_ -= frames == 0 ? 1 : static_cast<int64_t>(frames);
@@ -30983,12 +30983,12 @@ public:
     [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return missing_; }
 
     /// The block with a key, whose slot is `slot`; nullptr if it cannot be decoded.
-    [[nodiscard]] constexpr auto at(uint32_t slot, block_key const& key) noexcept -> block const* {
+    [[nodiscard]] constexpr auto at(uint32_t slot, block_key const& key) -> block const* {
         block const* const found = cache_->find(slot, key);
         return found != nullptr ? found : decode(slot, key);
     }
     /// Whether code without packets leads to an IP: `gap_reason::none`, or why not.
-    [[nodiscard]] constexpr auto find_way(block_key here, uint32_t slot, uint64_t ip) noexcept
+    [[nodiscard]] constexpr auto find_way(block_key here, uint32_t slot, uint64_t ip)
         -> gap_reason {
         loop_guard guard{here.ip};
         while (here.ip != ip) {
@@ -31014,7 +31014,7 @@ private:
 #if defined(__GNUC__) || defined(__clang__)
     [[gnu::noinline]]
 #endif
-    constexpr auto decode(uint32_t slot, block_key key) noexcept -> block const* {
+    constexpr auto decode(uint32_t slot, block_key key) -> block const* {
         auto const got = decode_block(*code_, key, form_);
         error_ = got.error;
         missing_ = got.missing;
@@ -31042,7 +31042,7 @@ struct path_recorder {
     bool fits = true;           ///< `made` has all edges and return addresses
     bool is_compressed = true;  ///< a RET is compressed: it pops its target from the return stack
 
-    constexpr void edge(flow::edge const& one) noexcept {
+    constexpr void edge(flow::edge const& one) {
         uint32_t const index = to.index_of(one);
         if (index != Sink::not_counted) {
             to.count(index);
@@ -31116,7 +31116,7 @@ namespace ptspec::flow::detail {
 /// Reports the first `count` instructions of a block, of `size` bytes.
 template <class Sink>
 constexpr void report(block const& of, unsigned count, unsigned size, unsigned last_length,
-                      Sink& to) noexcept {
+                      Sink& to) {
     bool const is_whole = count == of.count;
     if constexpr (takes_instructions<Sink>) {
         executed one{of.key.ip, of.key.space, 0, instruction_class::other, of.key.width};
@@ -31141,13 +31141,13 @@ constexpr void report(block const& of, unsigned count, unsigned size, unsigned l
     }
 }
 template <class Sink>
-constexpr void report(block const& of, Sink& to) noexcept {
+constexpr void report(block const& of, Sink& to) {
     report(of, of.count, of.size, of.last_length, to);
 }
 /// Reports a branch at the end of a block.
 template <class Sink>
 constexpr void report_edge([[maybe_unused]] block const& of, [[maybe_unused]] uint64_t target,
-                           [[maybe_unused]] bool is_taken, [[maybe_unused]] Sink& to) noexcept {
+                           [[maybe_unused]] bool is_taken, [[maybe_unused]] Sink& to) {
     if constexpr (takes_edges<Sink>) {
         to.edge(edge{.from = of.last(),
                      .to = target,
@@ -31187,7 +31187,7 @@ public:
     constexpr void set_space(uint32_t space) noexcept { space_ = space; }
     [[nodiscard]] constexpr auto gaps() const noexcept -> gap_counts const& { return gaps_; }
     /// The packet that moves the position next.
-    constexpr void set_packet(uint64_t offset, [[maybe_unused]] trace::time const& when) noexcept {
+    constexpr void set_packet(uint64_t offset, [[maybe_unused]] trace::time const& when) {
         offset_ = offset;
         if constexpr (changes_of<Code> != space_changes::at_paging) {
             place_.when = when;
@@ -31213,7 +31213,7 @@ public:
     }
     /// Tracing is on at an IP. If a gap ends, so do `lost` bytes of the packet.
     template <class Sink>
-    constexpr void resume(uint64_t ip, Sink& to, unsigned lost = 0) noexcept {
+    constexpr void resume(uint64_t ip, Sink& to, unsigned lost = 0) {
         close_gap(to, true, ip, lost);
         begin(tracing::on);
         settle_paging();
@@ -31222,7 +31222,7 @@ public:
     }
     /// Tracing is off.
     template <class Sink>
-    constexpr void leave(Sink& to, unsigned lost = 0) noexcept {
+    constexpr void leave(Sink& to, unsigned lost = 0) {
         close_gap(to, false, 0, lost);
         begin(tracing::off);
         lost_calls_ = false;
@@ -31250,7 +31250,7 @@ public:
     }
     template <class Sink>
     constexpr void close_gap([[maybe_unused]] Sink& to, bool is_known, uint64_t ip,
-                             unsigned lost = 0) noexcept {
+                             unsigned lost = 0) {
         if (gap_.why == gap_reason::none) [[likely]] { return; }
         gap_.has_to = is_known;
         gap_.to = ip;
@@ -31282,7 +31282,7 @@ public:
         has_paging_ = true;
     }
     /// The address space changes here if a PIP came before.
-    constexpr void settle_paging() noexcept {
+    constexpr void settle_paging() {
         if (!has_paging_) [[likely]] { return; }
         has_paging_ = false;
         update_space();
@@ -31293,7 +31293,7 @@ public:
     /// A TNT. For sinks that take paths, its branches are collected with the branches of the next
     /// TNTs, and walked by `flush`.
     template <class Sink>
-    constexpr auto add_branches(packet::branches more, Sink& to) noexcept -> bool {
+    constexpr auto add_branches(packet::branches more, Sink& to) -> bool {
         if (!is_known()) { return true; }
         if constexpr (merges_tnts<Sink>) {
             if (left_.count + more.count > path_key::max_branches && !walk_branches(to)) {
@@ -31311,7 +31311,7 @@ public:
     }
     /// Continues `add_branches` after missing code was supplied.
     template <class Sink>
-    constexpr auto continue_branches(Sink& to) noexcept -> bool {
+    constexpr auto continue_branches(Sink& to) -> bool {
         if (!walk_branches(to)) { return false; }
         append(later_);
         later_ = {};
@@ -31319,12 +31319,12 @@ public:
     }
     /// Walks over the branches that are collected.
     template <class Sink>
-    [[nodiscard]] constexpr auto flush(Sink& to) noexcept -> bool {
+    [[nodiscard]] constexpr auto flush(Sink& to) -> bool {
         return !merges_tnts<Sink> || left_.count == 0 || walk_branches(to);
     }
     /// Walks over the branches of TNTs. Stops at a branch whose TIP comes after the TNT: PKT-275.
     template <class Sink>
-    constexpr auto walk_branches(Sink& to) noexcept -> bool {
+    constexpr auto walk_branches(Sink& to) -> bool {
         chain_.previous = nullptr;
         if constexpr (uses_paths<Sink>) {
             if (to.paths() != nullptr && !has_paging_) { return walk_paths(to); }
@@ -31337,7 +31337,7 @@ public:
     }
     /// A TIP. If the code does not lead to its branch, the walk resumes at its target.
     template <class Sink>
-    constexpr auto add_target(packet::ip_bytes form, uint64_t target, Sink& to) noexcept -> bool {
+    constexpr auto add_target(packet::ip_bytes form, uint64_t target, Sink& to) -> bool {
         if (!has_target_) {
             bool const has_to = form != packet::ip_bytes::suppressed;
             if constexpr (uses_paths<Sink>) {
@@ -31357,7 +31357,7 @@ public:
     }
     /// A TIP.PGE.
     template <class Sink>
-    constexpr void add_start(bool has_ip, uint64_t ip, Sink& to) noexcept {
+    constexpr void add_start(bool has_ip, uint64_t ip, Sink& to) {
         if (!has_ip) { return leave(to); }
         start_at(ip, to);
         if constexpr (uses_paths<Sink>) {
@@ -31376,7 +31376,7 @@ public:
     }
     /// A TIP.PGD.
     template <class Sink>
-    constexpr auto add_end(packet::ip_bytes form, uint64_t target, Sink& to) noexcept -> bool {
+    constexpr auto add_end(packet::ip_bytes form, uint64_t target, Sink& to) -> bool {
         bool const has_to = form != packet::ip_bytes::suppressed;
         if constexpr (uses_paths<Sink>) {
             chain_.completed = nullptr;
@@ -31392,7 +31392,7 @@ public:
     }
     /// Walks to the first occurrence of an IP. Nothing is reported if the code does not lead there.
     template <class Sink>
-    constexpr auto walk_until(uint64_t ip, Sink& to) noexcept -> bool {
+    constexpr auto walk_until(uint64_t ip, Sink& to) -> bool {
         using enum gap_reason;
         if (left_.count != 0) { return lose(wrong_turn); }
         auto const error = find_way_to(ip);
@@ -31405,13 +31405,13 @@ public:
             (void)pass(*at, to);
         }
     }
-    [[nodiscard]] constexpr auto find_way_to(uint64_t ip) noexcept -> gap_reason {
+    [[nodiscard]] constexpr auto find_way_to(uint64_t ip) -> gap_reason {
         find_slot();
         return blocks_.find_way({ip_, space_, width_}, slot_, ip);
     }
     /// Walks over the next instruction of a class, up to the next branch that has a packet.
     template <class Sink>
-    constexpr auto walk_over(instruction_class which, Sink& to) noexcept -> bool {
+    constexpr auto walk_over(instruction_class which, Sink& to) -> bool {
         if constexpr (takes_only_edges<Sink>) { find_slot(); }
         loop_guard guard{ip_};
         for (;;) {
@@ -31430,7 +31430,7 @@ public:
     /// as in `trace::skips_packets`; `binds` applies TIP.PGE and TIP.PGD to the binder.
     template <class Binds, takes_paths Sink>
     constexpr auto skip_known_paths(uint8_t const* bytes, size_t room, uint64_t offset,
-                                    Binds& binds, Sink& to) noexcept -> trace::skipped_packets {
+                                    Binds& binds, Sink& to) -> trace::skipped_packets {
         if (chain_.completed == nullptr) {
             chain_.previous = nullptr;
             return {};
@@ -31473,7 +31473,7 @@ private:
         return 1 + packet::tip::payload_type::size(underlying(form));
     }
     template <class Sink>
-    constexpr void start_at(uint64_t ip, Sink& to) noexcept {
+    constexpr void start_at(uint64_t ip, Sink& to) {
         // The PSB+ before it may have the same IP: GEN-176.
         bool const has_started = is_known() && ip_ == ip && left_.count == 0;
         if (!has_started) { resume(ip, to); }
@@ -31486,7 +31486,7 @@ private:
     static constexpr bool uses_paths = takes_paths<Sink> &&
                                        changes_of<Code> != space_changes::at_branches;
 
-    constexpr void update_space() noexcept {
+    constexpr void update_space() {
         if constexpr (has_spaces<Code>) {
             bool const is_in_tnt = left_.count != 0;
             place_.offset = is_in_tnt ? tnt_offset_ : offset_;
@@ -31512,7 +31512,7 @@ private:
     // --------------------------------------------------------------------------- blocks
 
     /// The block at the current IP; nullptr if there is none: then call `lose_code`.
-    [[nodiscard]] constexpr auto here() noexcept -> block const* {
+    [[nodiscard]] constexpr auto here() -> block const* {
         return blocks_.at(slot_, {ip_, space_, width_});
     }
     /// Returns false if the caller wants to supply the code.
@@ -31527,7 +31527,7 @@ private:
     /// Executes a block that has no packet: it falls through, or ends with a direct jump or call.
     /// Returns true if it jumped.
     template <class Sink>
-    constexpr auto pass(block const& of, Sink& to) noexcept -> bool {
+    constexpr auto pass(block const& of, Sink& to) -> bool {
         report(of, to);
         if (of.branch == branch_kind::none) {
             if (has_paging_ && of.which == instruction_class::mov_to_cr3) { settle_paging(); }
@@ -31563,7 +31563,7 @@ private:
     };
     /// Walks over the next branch of a TNT.
     template <class Sink>
-    constexpr auto walk_branch(Sink& to) noexcept -> walked {
+    constexpr auto walk_branch(Sink& to) -> walked {
         if constexpr (takes_only_edges<Sink>) { find_slot(); }
         if constexpr (changes_of<Code> == space_changes::at_branches) { update_space(); }
         loop_guard guard{ip_};
@@ -31599,7 +31599,7 @@ private:
     }
     /// Walks over branches: repeats known paths, and records others.
     template <takes_paths Sink>
-    constexpr auto walk_paths(Sink& to) noexcept -> bool {
+    constexpr auto walk_paths(Sink& to) -> bool {
         while (left_.count != 0) {
             constexpr unsigned most = path_key::max_branches;
             unsigned const count = left_.count < most ? left_.count : most;
@@ -31621,7 +31621,7 @@ private:
     /// Walks over the branches that are left, up to and including the branch of a TIP or TIP.PGD.
     /// Repeats their path, or records it. `waits` and `lost`: the caller walks what is left.
     template <takes_paths Sink>
-    constexpr auto repeat_path(path_end end, uint64_t target, Sink& to) noexcept -> walked {
+    constexpr auto repeat_path(path_end end, uint64_t target, Sink& to) -> walked {
         if (to.paths() == nullptr || has_paging_ || !is_known() ||
             left_.count > path_key::max_branches) {
             return walked::waits;
@@ -31637,7 +31637,7 @@ private:
         return walked::branch;
     }
     template <takes_paths Sink>
-    constexpr void apply(path const& known, Sink& to) noexcept {
+    constexpr void apply(path const& known, Sink& to) {
         to.repeat(known);
         returns_.push_all(known.pushed, known.pushes, known.depth);
         if (how_.on_ret_mismatch == trace::ret_mismatch::pop) {
@@ -31650,7 +31650,7 @@ private:
     }
 
     template <class Sink>
-    constexpr auto record_path(path& kept, path_key const& key, unsigned count, Sink& to) noexcept
+    constexpr auto record_path(path& kept, path_key const& key, unsigned count, Sink& to)
         -> walked {
         path_recorder<Sink> here{to};
         here.made.key = key;
@@ -31667,8 +31667,7 @@ private:
         return end;
     }
     template <class Sink>
-    constexpr auto record_path_to_end(path& kept, path_key const& key, Sink& to) noexcept
-        -> walked {
+    constexpr auto record_path_to_end(path& kept, path_key const& key, Sink& to) -> walked {
         path_recorder<Sink> here{to};
         path& made = here.made;
         made.key = key;
@@ -31698,7 +31697,7 @@ private:
 
     /// Walks to the branch whose target is in a TIP.
     template <class Sink>
-    constexpr auto walk_target(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
+    constexpr auto walk_target(bool has_to, uint64_t target, Sink& to) -> bool {
         if constexpr (takes_only_edges<Sink>) { find_slot(); }
         loop_guard guard{ip_};
         for (;;) {
@@ -31726,7 +31725,7 @@ private:
     }
     /// Walks to the branch, or the MOV CR3, at which tracing ends.
     template <class Sink>
-    constexpr auto walk_to_end(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
+    constexpr auto walk_to_end(bool has_to, uint64_t target, Sink& to) -> bool {
         if constexpr (takes_only_edges<Sink>) { find_slot(); }
         loop_guard guard{ip_};
         for (;;) {
@@ -31759,7 +31758,7 @@ private:
     }
     /// Reports the instructions of a block before an IP. False if no instruction begins there.
     template <class Sink>
-    constexpr auto report_up_to(block const& of, uint64_t ip, Sink& to) noexcept -> bool {
+    constexpr auto report_up_to(block const& of, uint64_t ip, Sink& to) -> bool {
         unsigned const count = of.count_before(ip);
         if (count == 0) { return false; }
         report(of, count, static_cast<unsigned>(ip - of.key.ip), of.length_of(count - 1), to);
@@ -31814,6 +31813,9 @@ enum class walk_end : uint8_t {
 /// After damage, lost packets, absent code, or a packet that contradicts the code there is a gap;
 /// the walk resumes at the next packet with an IP.
 ///
+/// A sink or code source may throw. The exception leaves `run`; after it the walker can be destroyed,
+/// assigned, or given the `next_input`. Its caches stay valid, and so do those of paths.
+///
 /// Shape:  a value of at most 4 KB. It borrows the trace, the source and the cache.
 /// Source: PKT-275..277, GEN-101, GEN-110..114, GEN-130..139; those of `trace::event_reader`.
 template <code_source Code, trace::event_clock Clock = trace::no_clock>
@@ -31860,7 +31862,7 @@ public:
 
     /// Walks until the end of the trace or of the chunk, or until code is missing.
     template <class Sink>
-    constexpr auto run(Sink& to) noexcept -> walk_end {
+    constexpr auto run(Sink& to) -> walk_end {
         (void)detail::sink_members<Sink>{};
         static_assert(sink<Sink>,
                       "a sink has at least one of instruction, block, edge, gap, start, "
@@ -31924,21 +31926,19 @@ private:
         [[nodiscard]] constexpr auto has_stopped() const noexcept -> bool { return stopped; }
 
         template <class Packet>
-        constexpr auto branches(Packet const& which, trace::at where, Clock& clock) noexcept
-            -> bool {
+        constexpr auto branches(Packet const& which, trace::at where, Clock& clock) -> bool {
             begin(where, clock);
             if (!to->walk_.add_branches(which.taken(), *sink)) { return stop(waiting::branches); }
             return true;
         }
-        constexpr auto branch(packet::tip const& which, trace::at where, Clock& clock) noexcept
-            -> bool {
+        constexpr auto branch(packet::tip const& which, trace::at where, Clock& clock) -> bool {
             begin(where, clock);
             if (!to->walk_.add_target(form_of(which), where.ip, *sink)) {
                 return stop_at(waiting::branch, form_of(which), where.ip);
             }
             return true;
         }
-        constexpr auto disable(packet::tip_pgd const& which, trace::at where, Clock& clock) noexcept
+        constexpr auto disable(packet::tip_pgd const& which, trace::at where, Clock& clock)
             -> bool {
             begin(where, clock);
             if (!to->walk_.add_end(form_of(which), where.ip, *sink)) {
@@ -31946,8 +31946,7 @@ private:
             }
             return true;
         }
-        constexpr auto enable(packet::tip_pge const& which, trace::at where, Clock& clock) noexcept
-            -> bool {
+        constexpr auto enable(packet::tip_pge const& which, trace::at where, Clock& clock) -> bool {
             begin(where, clock);
             to->walk_.add_start(which.has_ip(), where.ip, *sink);
             return true;
@@ -31955,15 +31954,15 @@ private:
 
         /// See `trace::skips_packets`. `binds` applies TIP.PGE and TIP.PGD to the binder.
         template <class Binds>
-        constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset,
-                            Binds& binds) noexcept -> trace::skipped_packets {
+        constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset, Binds& binds)
+            -> trace::skipped_packets {
             return to->walk_.skip_known_paths(bytes, room, offset, binds, *sink);
         }
         /// Other packets came.
         constexpr void end_skipping() noexcept { to->walk_.end_skipping(); }
 
     private:
-        constexpr void begin(trace::at where, Clock& clock) noexcept {
+        constexpr void begin(trace::at where, Clock& clock) {
             if constexpr (takes_times<Sink>) { sink->time(clock.now()); }
             to->walk_.set_packet(where.offset, clock.now());
             clock.pass();
@@ -31983,7 +31982,7 @@ private:
 
     /// Continues what waits for code. Returns false if code is missing.
     template <class Sink>
-    constexpr auto proceed(Sink& to) noexcept -> bool {
+    constexpr auto proceed(Sink& to) -> bool {
         bool is_done = true;
         switch (waits_) {
             case waiting::none: return true;
@@ -32005,7 +32004,7 @@ private:
     // --------------------------------------------------------------------------- events
 
     template <class Sink>
-    constexpr auto apply_event(Sink& to) noexcept -> bool {
+    constexpr auto apply_event(Sink& to) -> bool {
         if (!walk_.flush(to) || !walk_event(to)) { return false; }
         if constexpr (takes_events<Sink>) {
             if (event_.what > event_type::disabled && event_.offset < until_) { to.event(event_); }
@@ -32013,7 +32012,7 @@ private:
         return true;
     }
     template <class Sink>
-    constexpr auto walk_event(Sink& to) noexcept -> bool {
+    constexpr auto walk_event(Sink& to) -> bool {
         auto const& e = event_;
         // Lost packets may hide where tracing ended: PKT-140, PKT-153.
         bool const is_lost = !walk_.is_known() && !walk_.is_off();
@@ -32076,7 +32075,7 @@ private:
     }
     /// A PIP. Without an IP it belongs to the next MOV CR3, far transfer or VM entry.
     template <class Sink>
-    constexpr auto page(Sink& to) noexcept -> bool {
+    constexpr auto page(Sink& to) -> bool {
         walk_.set_paging(event_.packet.as<packet::pip>());
         if (walk_.is_known() && !event_.is_status && !event_.has_ip) {
             return walk_.has_branches() || walk_.walk_over(instruction_class::mov_to_cr3, to);
@@ -32086,7 +32085,7 @@ private:
     }
     /// An event at an IP that does not change the flow.
     template <class Sink>
-    constexpr auto visit(Sink& to) noexcept -> bool {
+    constexpr auto visit(Sink& to) -> bool {
         auto const& e = event_;
         if (e.is_status) { return true; }
         if (!e.has_ip) {
@@ -32103,7 +32102,7 @@ private:
     }
     /// An event at `event_.ip`, whose handler is at `event_.to`.
     template <class Sink>
-    constexpr auto interrupt(Sink& to) noexcept -> bool {
+    constexpr auto interrupt(Sink& to) -> bool {
         if (!walk_.is_known()) { walk_.resume(event_.ip, to); }
         if (!walk_.walk_until(event_.ip, to)) { return false; }
         if (!event_.has_to) { return walk_.lose(gap_reason::no_target); }
@@ -32117,7 +32116,7 @@ private:
         return true;
     }
     template <class Sink>
-    constexpr void report_interrupt([[maybe_unused]] Sink& to) noexcept {
+    constexpr void report_interrupt([[maybe_unused]] Sink& to) {
         if constexpr (takes_edges<Sink>) {
             to.edge(edge{.from = event_.ip,
                          .to = event_.to,
@@ -32127,7 +32126,7 @@ private:
         }
     }
     template <class Sink>
-    constexpr auto psb(Sink& to) noexcept -> bool {
+    constexpr auto psb(Sink& to) -> bool {
         if (!end_of_psb_plus(to)) { return false; }
         psb_end_ = event_.offset;
         // A MODE.Exec follows before the next IP, unless the PSB+ has one: GEN-236.
@@ -32137,7 +32136,7 @@ private:
         return true;
     }
     template <class Sink>
-    constexpr auto end_of_psb_plus(Sink& to) noexcept -> bool {
+    constexpr auto end_of_psb_plus(Sink& to) -> bool {
         if (!event_.has_ip) {
             if (walk_.is_known()) { (void)walk_.lose(gap_reason::damage); }
             walk_.leave(to);

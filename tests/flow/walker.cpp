@@ -346,6 +346,62 @@ constexpr auto gaps_of(made_stream const& trace, Code const& code) -> flow::gap_
 
 }  // namespace
 
+#if defined(__cpp_exceptions)
+namespace {
+
+/// Throws at the report with this number, counted down.
+struct throwing_sink {
+    int left;
+
+    void edge(flow::edge const&) { report(); }
+    void block(flow::executed_block const&) { report(); }
+    void gap(flow::gap const&) { report(); }
+    void start(std::uint64_t, std::uint32_t) { report(); }
+    void event(trace::event const&) { report(); }
+    void time(trace::time const&) { report(); }
+    void report() {
+        if (--left == 0) { throw 7; }
+    }
+};
+struct throwing_code {
+    made_code of;
+    int left;
+
+    auto code(std::uint64_t at, std::uint32_t space) -> byte_view {
+        if (--left == 0) { throw 7; }
+        return of.code(at, space);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("an exception of a sink or of a code source leaves run, and next_input begins again") {
+    auto const stream = on("ON 06 02f3 3d0010 06 2d0010 3d0110 2d0010 01");
+    borrowed_bytes const trace{stream.bytes, stream.size};
+    made_code const code{"90 7400 ffe0"};
+    auto const expected = walk(stream, code);
+    int thrown = 0;
+    for (int after = 1; after < 40; ++after) {
+        flow::block storage[8];
+        flow::block_cache cache{storage};
+        throwing_code source{code, after % 2 == 0 ? after / 2 : 0};
+        flow::walker walker{trace, source, cache};
+        throwing_sink to{after % 2 != 0 ? after / 2 + 1 : 0};
+        try {
+            (void)walker.run(to);
+        } catch (int value) { thrown += value == 7 ? 1 : 0; }
+        source.left = 0;
+        walker.next_input(trace);
+        test::walk_report got;
+        CHECK(walker.run(got) == flow::walk_end::end);
+        CHECK(got.count == expected.count);
+        CHECK(got.edge_count == expected.edge_count);
+        CHECK(got.gap_count == expected.gap_count);
+    }
+    CHECK(thrown > 12);
+}
+#endif
+
 TEST_CASE("gaps, and bytes whose branches were not walked, are counted for each sink") {
     // 1000: JE 1002; JMP RAX
     CHECK_TWICE([](auto value) {

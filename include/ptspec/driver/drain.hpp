@@ -52,11 +52,11 @@ inline constexpr uint64_t pmi_margin = engine::output_options{}.pmi_lead_bytes;
 /// Units:  `wake_up_bytes` of trace from here on cause the next PMI of a streaming ring; 0: half of
 ///         the ring.
 /// Errors: not found: the position is not in the ring. Nothing is visited, and `next.resume` is
-///         false.
+///         false. If `visit` throws, the bytes stay unread: call `drain` again.
 /// Source: PRG-086, PRG-121..123, PRG-126, PRG-129, OUT-093, OUT-094.
 template <class Visit>
 constexpr auto drain(ring const& in, ring_reader& reader, stopped_trace const& now, Visit&& visit,
-                     uint64_t wake_up_bytes = 0) noexcept -> drained {
+                     uint64_t wake_up_bytes = 0) -> drained {
     drained result{update(in, reader, now)};
     result.was_stopped = now.status.get<ia32_rtit_status::Stopped>();
     if (!result.found) {

@@ -44,7 +44,7 @@ constexpr auto visit_span(Visit& visit, phys_addr base, uint64_t bytes) -> bool 
 ///
 /// Source: PRG-129.
 template <class Visit>
-constexpr void for_each_span(ring const& in, ring_part part, Visit&& visit) noexcept {
+constexpr void for_each_span(ring const& in, ring_part part, Visit&& visit) {
     if (part.count == 0) { return; }
     auto [region, at] = region_at(in, part.from);
     phys_addr base = in.regions[region].base + at;

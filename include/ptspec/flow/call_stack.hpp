@@ -105,12 +105,12 @@ public:
         return frames_[(next_ + most_ - 1 - i) % most_];
     }
 
-    constexpr void edge(flow::edge const& one) noexcept {
+    constexpr void edge(flow::edge const& one) {
         if constexpr (takes_edges<Sink>) { to_.edge(one); }
         follow(one);
     }
     /// Tracing begins. The IP shows the returns and calls while it was off.
-    constexpr void start(uint64_t ip, uint32_t space) noexcept {
+    constexpr void start(uint64_t ip, uint32_t space) {
         bool const has_stopped = has_stopped_ && space == stop_space_;
         has_stopped_ = false;
         bool const resumes = has_stopped && ip == stop_ip_;
@@ -119,18 +119,18 @@ public:
         }
         if constexpr (takes_starts<Sink>) { to_.start(ip, space); }
     }
-    constexpr void stop(uint64_t ip, uint32_t space) noexcept {
+    constexpr void stop(uint64_t ip, uint32_t space) {
         has_stopped_ = true;
         stop_ip_ = ip;
         stop_space_ = space;
         if constexpr (takes_stops<Sink>) { to_.stop(ip, space); }
     }
-    constexpr void gap(flow::gap const& one) noexcept {
+    constexpr void gap(flow::gap const& one) {
         has_stopped_ = false;
         for (size_t i = 0; i < size_; ++i) { at(i).is_unsure = true; }
         if constexpr (takes_gaps<Sink>) { to_.gap(one); }
     }
-    constexpr void time(trace::time const& when) noexcept {
+    constexpr void time(trace::time const& when) {
         when_ = when;
         if constexpr (takes_times<Sink>) { to_.time(when); }
     }
@@ -138,12 +138,12 @@ public:
     using ignores_instructions = choose_t<takes_instructions<Sink>, void, call_stack>;
     using ignores_blocks = choose_t<takes_blocks<Sink>, void, call_stack>;
     using ignores_events = choose_t<takes_events<Sink>, void, call_stack>;
-    constexpr void instruction(executed const& one) noexcept { to_.instruction(one); }
-    constexpr void block(executed_block const& one) noexcept { to_.block(one); }
-    constexpr void event(trace::event const& one) noexcept { to_.event(one); }
+    constexpr void instruction(executed const& one) { to_.instruction(one); }
+    constexpr void block(executed_block const& one) { to_.block(one); }
+    constexpr void event(trace::event const& one) { to_.event(one); }
 
 private:
-    constexpr void follow(flow::edge const& one) noexcept {
+    constexpr void follow(flow::edge const& one) {
         using enum instruction_class;
         if (one.is_asynchronous) { return push(one, frame_kind::event); }
         switch (one.which) {
@@ -173,7 +173,7 @@ private:
     [[nodiscard]] constexpr auto at(size_t i) noexcept -> flow::frame& {
         return frames_[(next_ + most_ - 1 - i) % most_];
     }
-    constexpr void push(flow::edge const& one, frame_kind kind) noexcept {
+    constexpr void push(flow::edge const& one, frame_kind kind) {
         frames_[next_] = {one.from, one.to, one.after, 0, kind, false};
         next_ = (next_ + 1) % most_;
         size_ += size_ < most_ ? 1 : 0;
@@ -182,7 +182,7 @@ private:
     }
     /// Leaves the frame that returns to `ip`, and those in it. Returns false if there is none: the
     /// RET is a jump. Without any frame it returns from one that was open at the start.
-    constexpr auto leave_to(uint64_t ip, uint64_t from, bool is_start) noexcept -> bool {
+    constexpr auto leave_to(uint64_t ip, uint64_t from, bool is_start) -> bool {
         for (size_t i = 0; i < size_; ++i) {
             if (at(i).after == ip) {
                 leave(i + 1, from, ip);
@@ -195,7 +195,7 @@ private:
     }
     /// A jump to the start of a function is a tail call; one into an open function returns from the
     /// frames above it.
-    constexpr void enter_middle([[maybe_unused]] flow::edge const& one) noexcept {
+    constexpr void enter_middle([[maybe_unused]] flow::edge const& one) {
         if constexpr (knows_functions<Sink>) {
             if (size_ == 0) { return; }
             uint64_t const function = to_.function_of(one.to);
@@ -212,7 +212,7 @@ private:
     }
     /// Leaves the newest frame that returns to `one.to` or has this kind; otherwise the newest
     /// other frame of the kernel, because a handler may return to another address.
-    constexpr void leave_kernel(flow::edge const& one, frame_kind kind) noexcept {
+    constexpr void leave_kernel(flow::edge const& one, frame_kind kind) {
         size_t other = size_;
         for (size_t i = 0; i < size_; ++i) {
             if (at(i).kind == frame_kind::call) { continue; }
@@ -224,7 +224,7 @@ private:
         if (other != size_) { return leave(other + 1, one.from, one.to); }
         if (size_ == 0) { leave(0, one.from, one.to); }
     }
-    constexpr void leave(size_t frames, uint64_t from, uint64_t to) noexcept {
+    constexpr void leave(size_t frames, uint64_t from, uint64_t to) {
         next_ = (next_ + most_ - frames) % most_;
         size_ -= frames;
         depth_ -= frames == 0 ? 1 : static_cast<int64_t>(frames);

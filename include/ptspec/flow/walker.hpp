@@ -23,6 +23,9 @@ enum class walk_end : uint8_t {
 /// After damage, lost packets, absent code, or a packet that contradicts the code there is a gap;
 /// the walk resumes at the next packet with an IP.
 ///
+/// A sink or code source may throw. The exception leaves `run`; after it the walker can be destroyed,
+/// assigned, or given the `next_input`. Its caches stay valid, and so do those of paths.
+///
 /// Shape:  a value of at most 4 KB. It borrows the trace, the source and the cache.
 /// Source: PKT-275..277, GEN-101, GEN-110..114, GEN-130..139; those of `trace::event_reader`.
 template <code_source Code, trace::event_clock Clock = trace::no_clock>
@@ -69,7 +72,7 @@ public:
 
     /// Walks until the end of the trace or of the chunk, or until code is missing.
     template <class Sink>
-    constexpr auto run(Sink& to) noexcept -> walk_end {
+    constexpr auto run(Sink& to) -> walk_end {
         (void)detail::sink_members<Sink>{};
         static_assert(sink<Sink>,
                       "a sink has at least one of instruction, block, edge, gap, start, "
@@ -133,21 +136,19 @@ private:
         [[nodiscard]] constexpr auto has_stopped() const noexcept -> bool { return stopped; }
 
         template <class Packet>
-        constexpr auto branches(Packet const& which, trace::at where, Clock& clock) noexcept
-            -> bool {
+        constexpr auto branches(Packet const& which, trace::at where, Clock& clock) -> bool {
             begin(where, clock);
             if (!to->walk_.add_branches(which.taken(), *sink)) { return stop(waiting::branches); }
             return true;
         }
-        constexpr auto branch(packet::tip const& which, trace::at where, Clock& clock) noexcept
-            -> bool {
+        constexpr auto branch(packet::tip const& which, trace::at where, Clock& clock) -> bool {
             begin(where, clock);
             if (!to->walk_.add_target(form_of(which), where.ip, *sink)) {
                 return stop_at(waiting::branch, form_of(which), where.ip);
             }
             return true;
         }
-        constexpr auto disable(packet::tip_pgd const& which, trace::at where, Clock& clock) noexcept
+        constexpr auto disable(packet::tip_pgd const& which, trace::at where, Clock& clock)
             -> bool {
             begin(where, clock);
             if (!to->walk_.add_end(form_of(which), where.ip, *sink)) {
@@ -155,8 +156,7 @@ private:
             }
             return true;
         }
-        constexpr auto enable(packet::tip_pge const& which, trace::at where, Clock& clock) noexcept
-            -> bool {
+        constexpr auto enable(packet::tip_pge const& which, trace::at where, Clock& clock) -> bool {
             begin(where, clock);
             to->walk_.add_start(which.has_ip(), where.ip, *sink);
             return true;
@@ -164,15 +164,15 @@ private:
 
         /// See `trace::skips_packets`. `binds` applies TIP.PGE and TIP.PGD to the binder.
         template <class Binds>
-        constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset,
-                            Binds& binds) noexcept -> trace::skipped_packets {
+        constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset, Binds& binds)
+            -> trace::skipped_packets {
             return to->walk_.skip_known_paths(bytes, room, offset, binds, *sink);
         }
         /// Other packets came.
         constexpr void end_skipping() noexcept { to->walk_.end_skipping(); }
 
     private:
-        constexpr void begin(trace::at where, Clock& clock) noexcept {
+        constexpr void begin(trace::at where, Clock& clock) {
             if constexpr (takes_times<Sink>) { sink->time(clock.now()); }
             to->walk_.set_packet(where.offset, clock.now());
             clock.pass();
@@ -192,7 +192,7 @@ private:
 
     /// Continues what waits for code. Returns false if code is missing.
     template <class Sink>
-    constexpr auto proceed(Sink& to) noexcept -> bool {
+    constexpr auto proceed(Sink& to) -> bool {
         bool is_done = true;
         switch (waits_) {
             case waiting::none: return true;
@@ -214,7 +214,7 @@ private:
     // --------------------------------------------------------------------------- events
 
     template <class Sink>
-    constexpr auto apply_event(Sink& to) noexcept -> bool {
+    constexpr auto apply_event(Sink& to) -> bool {
         if (!walk_.flush(to) || !walk_event(to)) { return false; }
         if constexpr (takes_events<Sink>) {
             if (event_.what > event_type::disabled && event_.offset < until_) { to.event(event_); }
@@ -222,7 +222,7 @@ private:
         return true;
     }
     template <class Sink>
-    constexpr auto walk_event(Sink& to) noexcept -> bool {
+    constexpr auto walk_event(Sink& to) -> bool {
         auto const& e = event_;
         // Lost packets may hide where tracing ended: PKT-140, PKT-153.
         bool const is_lost = !walk_.is_known() && !walk_.is_off();
@@ -285,7 +285,7 @@ private:
     }
     /// A PIP. Without an IP it belongs to the next MOV CR3, far transfer or VM entry.
     template <class Sink>
-    constexpr auto page(Sink& to) noexcept -> bool {
+    constexpr auto page(Sink& to) -> bool {
         walk_.set_paging(event_.packet.as<packet::pip>());
         if (walk_.is_known() && !event_.is_status && !event_.has_ip) {
             return walk_.has_branches() || walk_.walk_over(instruction_class::mov_to_cr3, to);
@@ -295,7 +295,7 @@ private:
     }
     /// An event at an IP that does not change the flow.
     template <class Sink>
-    constexpr auto visit(Sink& to) noexcept -> bool {
+    constexpr auto visit(Sink& to) -> bool {
         auto const& e = event_;
         if (e.is_status) { return true; }
         if (!e.has_ip) {
@@ -312,7 +312,7 @@ private:
     }
     /// An event at `event_.ip`, whose handler is at `event_.to`.
     template <class Sink>
-    constexpr auto interrupt(Sink& to) noexcept -> bool {
+    constexpr auto interrupt(Sink& to) -> bool {
         if (!walk_.is_known()) { walk_.resume(event_.ip, to); }
         if (!walk_.walk_until(event_.ip, to)) { return false; }
         if (!event_.has_to) { return walk_.lose(gap_reason::no_target); }
@@ -326,7 +326,7 @@ private:
         return true;
     }
     template <class Sink>
-    constexpr void report_interrupt([[maybe_unused]] Sink& to) noexcept {
+    constexpr void report_interrupt([[maybe_unused]] Sink& to) {
         if constexpr (takes_edges<Sink>) {
             to.edge(edge{.from = event_.ip,
                          .to = event_.to,
@@ -336,7 +336,7 @@ private:
         }
     }
     template <class Sink>
-    constexpr auto psb(Sink& to) noexcept -> bool {
+    constexpr auto psb(Sink& to) -> bool {
         if (!end_of_psb_plus(to)) { return false; }
         psb_end_ = event_.offset;
         // A MODE.Exec follows before the next IP, unless the PSB+ has one: GEN-236.
@@ -346,7 +346,7 @@ private:
         return true;
     }
     template <class Sink>
-    constexpr auto end_of_psb_plus(Sink& to) noexcept -> bool {
+    constexpr auto end_of_psb_plus(Sink& to) -> bool {
         if (!event_.has_ip) {
             if (walk_.is_known()) { (void)walk_.lose(gap_reason::damage); }
             walk_.leave(to);

@@ -136,7 +136,7 @@ struct table_walk {
 /// Source: OUT-045, OUT-055, OUT-056.
 template <memory_port Memory, callable<place, entry> Visit>
 [[nodiscard]] constexpr auto for_each_entry(Memory& memory, phys_addr table, uint64_t max_entries,
-                                            Visit&& visit) noexcept -> table_walk {
+                                            Visit&& visit) -> table_walk {
     place at{table, 0};
     for (uint64_t i = 0; i < max_entries; ++i, ++at.index) {
         auto const word = memory.load(address_math::table_pointer(table.value, i));

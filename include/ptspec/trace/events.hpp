@@ -81,7 +81,7 @@ public:
     /// Passes packets that need no binding to `out`, which is like `detail::event_buffer`. Returns
     /// the next event after them, or perhaps nullptr if a function of `out` returns false.
     template <class Out>
-    [[nodiscard]] constexpr auto next_after(Out out) noexcept -> event const* {
+    [[nodiscard]] constexpr auto next_after(Out out) -> event const* {
         if (!events_.has_ready()) { refill(out); }
         return events_.has_ready() ? &events_.all[events_.first++] : nullptr;
     }
@@ -112,7 +112,7 @@ private:
 
     struct buffer {};  // of events
     template <class Out>
-    constexpr void refill(Out out) noexcept {
+    constexpr void refill(Out out) {
         events_.compact();
         if (events_.count == 0) { before_ = binder_.state(); }
         while (events_.ready == 0) {
@@ -133,7 +133,7 @@ private:
     }
     /// Visits packets up to one that `out` does not take.
     template <class Out>
-    constexpr auto visit_simple_packets(Out out) noexcept -> detail::simple_packets<Clock, Out> {
+    constexpr auto visit_simple_packets(Out out) -> detail::simple_packets<Clock, Out> {
         bool const has_no_pending = events_.count == 0;
         bool const takes_branches = binder_.binds_branches() && has_no_pending;
         detail::simple_packets<Clock, Out> plain{
@@ -196,7 +196,7 @@ private:
     }
     /// False if `out` has stopped.
     template <class Out>
-    constexpr auto pass_simple_packets(Out out) noexcept -> bool {
+    constexpr auto pass_simple_packets(Out out) -> bool {
         if constexpr (requires { out.end_skipping(); }) { out.end_skipping(); }
         auto const plain = visit_simple_packets(out);
         return has_item_ || !plain.out.has_stopped();

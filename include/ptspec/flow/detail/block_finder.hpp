@@ -22,12 +22,12 @@ public:
     [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return missing_; }
 
     /// The block with a key, whose slot is `slot`; nullptr if it cannot be decoded.
-    [[nodiscard]] constexpr auto at(uint32_t slot, block_key const& key) noexcept -> block const* {
+    [[nodiscard]] constexpr auto at(uint32_t slot, block_key const& key) -> block const* {
         block const* const found = cache_->find(slot, key);
         return found != nullptr ? found : decode(slot, key);
     }
     /// Whether code without packets leads to an IP: `gap_reason::none`, or why not.
-    [[nodiscard]] constexpr auto find_way(block_key here, uint32_t slot, uint64_t ip) noexcept
+    [[nodiscard]] constexpr auto find_way(block_key here, uint32_t slot, uint64_t ip)
         -> gap_reason {
         loop_guard guard{here.ip};
         while (here.ip != ip) {
@@ -53,7 +53,7 @@ private:
 #if defined(__GNUC__) || defined(__clang__)
     [[gnu::noinline]]
 #endif
-    constexpr auto decode(uint32_t slot, block_key key) noexcept -> block const* {
+    constexpr auto decode(uint32_t slot, block_key key) -> block const* {
         auto const got = decode_block(*code_, key, form_);
         error_ = got.error;
         missing_ = got.missing;

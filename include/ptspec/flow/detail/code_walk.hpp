@@ -35,7 +35,7 @@ public:
     constexpr void set_space(uint32_t space) noexcept { space_ = space; }
     [[nodiscard]] constexpr auto gaps() const noexcept -> gap_counts const& { return gaps_; }
     /// The packet that moves the position next.
-    constexpr void set_packet(uint64_t offset, [[maybe_unused]] trace::time const& when) noexcept {
+    constexpr void set_packet(uint64_t offset, [[maybe_unused]] trace::time const& when) {
         offset_ = offset;
         if constexpr (changes_of<Code> != space_changes::at_paging) {
             place_.when = when;
@@ -61,7 +61,7 @@ public:
     }
     /// Tracing is on at an IP. If a gap ends, so do `lost` bytes of the packet.
     template <class Sink>
-    constexpr void resume(uint64_t ip, Sink& to, unsigned lost = 0) noexcept {
+    constexpr void resume(uint64_t ip, Sink& to, unsigned lost = 0) {
         close_gap(to, true, ip, lost);
         begin(tracing::on);
         settle_paging();
@@ -70,7 +70,7 @@ public:
     }
     /// Tracing is off.
     template <class Sink>
-    constexpr void leave(Sink& to, unsigned lost = 0) noexcept {
+    constexpr void leave(Sink& to, unsigned lost = 0) {
         close_gap(to, false, 0, lost);
         begin(tracing::off);
         lost_calls_ = false;
@@ -98,7 +98,7 @@ public:
     }
     template <class Sink>
     constexpr void close_gap([[maybe_unused]] Sink& to, bool is_known, uint64_t ip,
-                             unsigned lost = 0) noexcept {
+                             unsigned lost = 0) {
         if (gap_.why == gap_reason::none) [[likely]] { return; }
         gap_.has_to = is_known;
         gap_.to = ip;
@@ -130,7 +130,7 @@ public:
         has_paging_ = true;
     }
     /// The address space changes here if a PIP came before.
-    constexpr void settle_paging() noexcept {
+    constexpr void settle_paging() {
         if (!has_paging_) [[likely]] { return; }
         has_paging_ = false;
         update_space();
@@ -141,7 +141,7 @@ public:
     /// A TNT. For sinks that take paths, its branches are collected with the branches of the next
     /// TNTs, and walked by `flush`.
     template <class Sink>
-    constexpr auto add_branches(packet::branches more, Sink& to) noexcept -> bool {
+    constexpr auto add_branches(packet::branches more, Sink& to) -> bool {
         if (!is_known()) { return true; }
         if constexpr (merges_tnts<Sink>) {
             if (left_.count + more.count > path_key::max_branches && !walk_branches(to)) {
@@ -159,7 +159,7 @@ public:
     }
     /// Continues `add_branches` after missing code was supplied.
     template <class Sink>
-    constexpr auto continue_branches(Sink& to) noexcept -> bool {
+    constexpr auto continue_branches(Sink& to) -> bool {
         if (!walk_branches(to)) { return false; }
         append(later_);
         later_ = {};
@@ -167,12 +167,12 @@ public:
     }
     /// Walks over the branches that are collected.
     template <class Sink>
-    [[nodiscard]] constexpr auto flush(Sink& to) noexcept -> bool {
+    [[nodiscard]] constexpr auto flush(Sink& to) -> bool {
         return !merges_tnts<Sink> || left_.count == 0 || walk_branches(to);
     }
     /// Walks over the branches of TNTs. Stops at a branch whose TIP comes after the TNT: PKT-275.
     template <class Sink>
-    constexpr auto walk_branches(Sink& to) noexcept -> bool {
+    constexpr auto walk_branches(Sink& to) -> bool {
         chain_.previous = nullptr;
         if constexpr (uses_paths<Sink>) {
             if (to.paths() != nullptr && !has_paging_) { return walk_paths(to); }
@@ -185,7 +185,7 @@ public:
     }
     /// A TIP. If the code does not lead to its branch, the walk resumes at its target.
     template <class Sink>
-    constexpr auto add_target(packet::ip_bytes form, uint64_t target, Sink& to) noexcept -> bool {
+    constexpr auto add_target(packet::ip_bytes form, uint64_t target, Sink& to) -> bool {
         if (!has_target_) {
             bool const has_to = form != packet::ip_bytes::suppressed;
             if constexpr (uses_paths<Sink>) {
@@ -205,7 +205,7 @@ public:
     }
     /// A TIP.PGE.
     template <class Sink>
-    constexpr void add_start(bool has_ip, uint64_t ip, Sink& to) noexcept {
+    constexpr void add_start(bool has_ip, uint64_t ip, Sink& to) {
         if (!has_ip) { return leave(to); }
         start_at(ip, to);
         if constexpr (uses_paths<Sink>) {
@@ -224,7 +224,7 @@ public:
     }
     /// A TIP.PGD.
     template <class Sink>
-    constexpr auto add_end(packet::ip_bytes form, uint64_t target, Sink& to) noexcept -> bool {
+    constexpr auto add_end(packet::ip_bytes form, uint64_t target, Sink& to) -> bool {
         bool const has_to = form != packet::ip_bytes::suppressed;
         if constexpr (uses_paths<Sink>) {
             chain_.completed = nullptr;
@@ -240,7 +240,7 @@ public:
     }
     /// Walks to the first occurrence of an IP. Nothing is reported if the code does not lead there.
     template <class Sink>
-    constexpr auto walk_until(uint64_t ip, Sink& to) noexcept -> bool {
+    constexpr auto walk_until(uint64_t ip, Sink& to) -> bool {
         using enum gap_reason;
         if (left_.count != 0) { return lose(wrong_turn); }
         auto const error = find_way_to(ip);
@@ -253,13 +253,13 @@ public:
             (void)pass(*at, to);
         }
     }
-    [[nodiscard]] constexpr auto find_way_to(uint64_t ip) noexcept -> gap_reason {
+    [[nodiscard]] constexpr auto find_way_to(uint64_t ip) -> gap_reason {
         find_slot();
         return blocks_.find_way({ip_, space_, width_}, slot_, ip);
     }
     /// Walks over the next instruction of a class, up to the next branch that has a packet.
     template <class Sink>
-    constexpr auto walk_over(instruction_class which, Sink& to) noexcept -> bool {
+    constexpr auto walk_over(instruction_class which, Sink& to) -> bool {
         if constexpr (takes_only_edges<Sink>) { find_slot(); }
         loop_guard guard{ip_};
         for (;;) {
@@ -278,7 +278,7 @@ public:
     /// as in `trace::skips_packets`; `binds` applies TIP.PGE and TIP.PGD to the binder.
     template <class Binds, takes_paths Sink>
     constexpr auto skip_known_paths(uint8_t const* bytes, size_t room, uint64_t offset,
-                                    Binds& binds, Sink& to) noexcept -> trace::skipped_packets {
+                                    Binds& binds, Sink& to) -> trace::skipped_packets {
         if (chain_.completed == nullptr) {
             chain_.previous = nullptr;
             return {};
@@ -321,7 +321,7 @@ private:
         return 1 + packet::tip::payload_type::size(underlying(form));
     }
     template <class Sink>
-    constexpr void start_at(uint64_t ip, Sink& to) noexcept {
+    constexpr void start_at(uint64_t ip, Sink& to) {
         // The PSB+ before it may have the same IP: GEN-176.
         bool const has_started = is_known() && ip_ == ip && left_.count == 0;
         if (!has_started) { resume(ip, to); }
@@ -334,7 +334,7 @@ private:
     static constexpr bool uses_paths = takes_paths<Sink> &&
                                        changes_of<Code> != space_changes::at_branches;
 
-    constexpr void update_space() noexcept {
+    constexpr void update_space() {
         if constexpr (has_spaces<Code>) {
             bool const is_in_tnt = left_.count != 0;
             place_.offset = is_in_tnt ? tnt_offset_ : offset_;
@@ -360,7 +360,7 @@ private:
     // --------------------------------------------------------------------------- blocks
 
     /// The block at the current IP; nullptr if there is none: then call `lose_code`.
-    [[nodiscard]] constexpr auto here() noexcept -> block const* {
+    [[nodiscard]] constexpr auto here() -> block const* {
         return blocks_.at(slot_, {ip_, space_, width_});
     }
     /// Returns false if the caller wants to supply the code.
@@ -375,7 +375,7 @@ private:
     /// Executes a block that has no packet: it falls through, or ends with a direct jump or call.
     /// Returns true if it jumped.
     template <class Sink>
-    constexpr auto pass(block const& of, Sink& to) noexcept -> bool {
+    constexpr auto pass(block const& of, Sink& to) -> bool {
         report(of, to);
         if (of.branch == branch_kind::none) {
             if (has_paging_ && of.which == instruction_class::mov_to_cr3) { settle_paging(); }
@@ -411,7 +411,7 @@ private:
     };
     /// Walks over the next branch of a TNT.
     template <class Sink>
-    constexpr auto walk_branch(Sink& to) noexcept -> walked {
+    constexpr auto walk_branch(Sink& to) -> walked {
         if constexpr (takes_only_edges<Sink>) { find_slot(); }
         if constexpr (changes_of<Code> == space_changes::at_branches) { update_space(); }
         loop_guard guard{ip_};
@@ -447,7 +447,7 @@ private:
     }
     /// Walks over branches: repeats known paths, and records others.
     template <takes_paths Sink>
-    constexpr auto walk_paths(Sink& to) noexcept -> bool {
+    constexpr auto walk_paths(Sink& to) -> bool {
         while (left_.count != 0) {
             constexpr unsigned most = path_key::max_branches;
             unsigned const count = left_.count < most ? left_.count : most;
@@ -469,7 +469,7 @@ private:
     /// Walks over the branches that are left, up to and including the branch of a TIP or TIP.PGD.
     /// Repeats their path, or records it. `waits` and `lost`: the caller walks what is left.
     template <takes_paths Sink>
-    constexpr auto repeat_path(path_end end, uint64_t target, Sink& to) noexcept -> walked {
+    constexpr auto repeat_path(path_end end, uint64_t target, Sink& to) -> walked {
         if (to.paths() == nullptr || has_paging_ || !is_known() ||
             left_.count > path_key::max_branches) {
             return walked::waits;
@@ -485,7 +485,7 @@ private:
         return walked::branch;
     }
     template <takes_paths Sink>
-    constexpr void apply(path const& known, Sink& to) noexcept {
+    constexpr void apply(path const& known, Sink& to) {
         to.repeat(known);
         returns_.push_all(known.pushed, known.pushes, known.depth);
         if (how_.on_ret_mismatch == trace::ret_mismatch::pop) {
@@ -498,7 +498,7 @@ private:
     }
 
     template <class Sink>
-    constexpr auto record_path(path& kept, path_key const& key, unsigned count, Sink& to) noexcept
+    constexpr auto record_path(path& kept, path_key const& key, unsigned count, Sink& to)
         -> walked {
         path_recorder<Sink> here{to};
         here.made.key = key;
@@ -515,8 +515,7 @@ private:
         return end;
     }
     template <class Sink>
-    constexpr auto record_path_to_end(path& kept, path_key const& key, Sink& to) noexcept
-        -> walked {
+    constexpr auto record_path_to_end(path& kept, path_key const& key, Sink& to) -> walked {
         path_recorder<Sink> here{to};
         path& made = here.made;
         made.key = key;
@@ -546,7 +545,7 @@ private:
 
     /// Walks to the branch whose target is in a TIP.
     template <class Sink>
-    constexpr auto walk_target(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
+    constexpr auto walk_target(bool has_to, uint64_t target, Sink& to) -> bool {
         if constexpr (takes_only_edges<Sink>) { find_slot(); }
         loop_guard guard{ip_};
         for (;;) {
@@ -574,7 +573,7 @@ private:
     }
     /// Walks to the branch, or the MOV CR3, at which tracing ends.
     template <class Sink>
-    constexpr auto walk_to_end(bool has_to, uint64_t target, Sink& to) noexcept -> bool {
+    constexpr auto walk_to_end(bool has_to, uint64_t target, Sink& to) -> bool {
         if constexpr (takes_only_edges<Sink>) { find_slot(); }
         loop_guard guard{ip_};
         for (;;) {
@@ -607,7 +606,7 @@ private:
     }
     /// Reports the instructions of a block before an IP. False if no instruction begins there.
     template <class Sink>
-    constexpr auto report_up_to(block const& of, uint64_t ip, Sink& to) noexcept -> bool {
+    constexpr auto report_up_to(block const& of, uint64_t ip, Sink& to) -> bool {
         unsigned const count = of.count_before(ip);
         if (count == 0) { return false; }
         report(of, count, static_cast<unsigned>(ip - of.key.ip), of.length_of(count - 1), to);

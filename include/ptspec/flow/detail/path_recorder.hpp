@@ -13,7 +13,7 @@ struct path_recorder {
     bool fits = true;           ///< `made` has all edges and return addresses
     bool is_compressed = true;  ///< a RET is compressed: it pops its target from the return stack
 
-    constexpr void edge(flow::edge const& one) noexcept {
+    constexpr void edge(flow::edge const& one) {
         uint32_t const index = to.index_of(one);
         if (index != Sink::not_counted) {
             to.count(index);

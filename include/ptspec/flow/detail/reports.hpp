@@ -9,7 +9,7 @@ namespace ptspec::flow::detail {
 /// Reports the first `count` instructions of a block, of `size` bytes.
 template <class Sink>
 constexpr void report(block const& of, unsigned count, unsigned size, unsigned last_length,
-                      Sink& to) noexcept {
+                      Sink& to) {
     bool const is_whole = count == of.count;
     if constexpr (takes_instructions<Sink>) {
         executed one{of.key.ip, of.key.space, 0, instruction_class::other, of.key.width};
@@ -34,13 +34,13 @@ constexpr void report(block const& of, unsigned count, unsigned size, unsigned l
     }
 }
 template <class Sink>
-constexpr void report(block const& of, Sink& to) noexcept {
+constexpr void report(block const& of, Sink& to) {
     report(of, of.count, of.size, of.last_length, to);
 }
 /// Reports a branch at the end of a block.
 template <class Sink>
 constexpr void report_edge([[maybe_unused]] block const& of, [[maybe_unused]] uint64_t target,
-                           [[maybe_unused]] bool is_taken, [[maybe_unused]] Sink& to) noexcept {
+                           [[maybe_unused]] bool is_taken, [[maybe_unused]] Sink& to) {
     if constexpr (takes_edges<Sink>) {
         to.edge(edge{.from = of.last(),
                      .to = target,
