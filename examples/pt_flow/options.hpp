@@ -159,6 +159,12 @@ inline auto parse(tool::command_line& line, std::string_view usage) -> settings 
             given.given.quirks = true;
         } else if (line.is("--filter")) {
             detail::add_filter(line, given.walk.options);
+        } else if (line.is("--ret")) {
+            auto const how = line.value();
+            if (how != "pop" && how != "keep") { throw tool::failure{"--ret takes pop or keep"}; }
+            given.walk.options.on_ret_mismatch = how == "pop" ? trace::ret_mismatch::pop
+                                                              : trace::ret_mismatch::keep;
+            given.walk.tries_other_ret = false;
         } else if (line.is("--tid")) {
             given.tid = tool::number_of(line, "a number", any);
         } else if (line.is("--dso")) {

@@ -83,6 +83,9 @@ How the trace is read; of a perf.data file this is known:
                             apply the workarounds for the errata of this processor
   --filter FIRST,LAST       an address range that is traced, up to four times: for processors that
                             may not send where a branch leaves it (SKL014; see --cpu)
+  --ret pop|keep            whether a RET that is not compressed pops a return address. By default
+                            it does; where trace and code then do not match and no time is needed,
+                            a part is also walked with `keep`. What fits better is said on stderr
   --mtc-freq N, --cyc-thresh N, --tsc-ratio B/A, --non-turbo R, --tsc-reference TSC, --guest,
   --guest-tsc OFFSET,MULTIPLIER, --monotonic, --tsc-hz HZ, --perf-clock SHIFT,MULT,ZERO
                             for times: see pt_dump --help
@@ -93,7 +96,8 @@ a perf.data file are the times of perf.
 
 A line `gap REASON offset=O from=F to=T` is printed where it is not known what was executed: packets
 were lost (overflow), the trace is damaged (damage), code is not in an image (missing-code) or is no
-instruction (no-instruction), or trace and code do not match (wrong-turn, endless-loop, no-target).
+instruction (no-instruction), a RET returns from a CALL that is in a gap (missing-call), or trace
+and code do not match (wrong-turn, endless-loop, no-target).
 
 Example:
   $ printf 'psb\nfup ip=0x1000\npsbend\ntnt.8 bits=T\n' | pt_asm | pt_flow -

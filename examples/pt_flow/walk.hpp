@@ -91,6 +91,8 @@ inline auto stretches_of(trace_file::stream const& of) -> std::vector<stretch> {
 /// How to walk.
 struct walk_settings {
     flow::walk_options options{};
+    /// Where the code contradicts `options.on_ret_mismatch`, a part is walked with the other value.
+    bool tries_other_ret = true;
     unsigned jobs = 1;
     trace::clock_options clock{};
     trace_file::conversion to_ns{};
@@ -137,6 +139,23 @@ void walk_stretch(stretch const& of, Code& code, flow::block_cache& cache, walk_
     clock = walk.clock();
     clock.lose();
 }
+/// The gaps that another effect of uncompressed RETs on the return stack may avoid.
+struct wrong_turns {
+    recorder& to;
+    std::uint64_t count = 0;
+
+    void gap(flow::gap const& one) {
+        count += one.why == flow::gap_reason::wrong_turn ? 1 : 0;
+        to.gap(one);
+    }
+};
+template <class Sink>
+struct counted : Sink {
+    wrong_turns& gaps;
+
+    void gap(flow::gap const& one) { gaps.gap(one); }
+};
+
 template <class Code, class Shows>
 void walk_in_order(std::vector<stretch> const& all, Code& code, walk_settings const& how,
                    report& to, Shows const& shows) {
@@ -191,28 +210,60 @@ void walk_in_threads(std::vector<stretch>& all, Code const& code, walk_settings 
     struct result {
         records reports{};
         std::uint64_t end = 0;
+        std::uint64_t begin = 0;
+        bool has_other_ret = false;
     };
+    std::uint64_t others = 0;
+    std::uint64_t first_other = 0;
     auto const make = [&](unsigned number, std::size_t i) {
         auto& by = workers[number];
         if (by == nullptr) { by.reset(new worker{code}); }
         auto const& [part, offset, is_after_gap] = parts[i];
         recorder reports{wanted, offset, by->code.changing_thread(), by->code.is_one_thread()};
         if (is_after_gap) { reports.gap({.why = flow::gap_reason::missing_trace}); }
-        flow::walker walk{borrowed_bytes{part.bytes.data(), part.bytes.size()}, by->code,
-                          by->blocks.cache(), part.options(how.options)};
-        if (wanted.instructions) {
-            instruction_recorder sink{reports};
-            (void)walk.run(sink);
-        } else {
-            block_recorder sink{reports};
-            (void)walk.run(sink);
+        auto const code_before = by->code;
+        auto const walk_with = [&](trace::ret_mismatch ret, recorder& into) {
+            auto options = part.options(how.options);
+            options.on_ret_mismatch = ret;
+            flow::walker walk{borrowed_bytes{part.bytes.data(), part.bytes.size()}, by->code,
+                              by->blocks.cache(), options};
+            wrong_turns sink_of{into};
+            if (wanted.instructions) {
+                counted<instruction_recorder> sink{{into}, sink_of};
+                (void)walk.run(sink);
+            } else {
+                counted<block_recorder> sink{{into}, sink_of};
+                (void)walk.run(sink);
+            }
+            return sink_of.count;
+        };
+        auto const ret = how.options.on_ret_mismatch;
+        auto const wrong = walk_with(ret, reports);
+        bool is_other = false;
+        if (wrong != 0 && how.tries_other_ret) {
+            using enum trace::ret_mismatch;
+            by->code = code_before;
+            recorder other{wanted, offset, by->code.changing_thread(), by->code.is_one_thread()};
+            if (is_after_gap) { other.gap({.why = flow::gap_reason::missing_trace}); }
+            is_other = walk_with(ret == pop ? keep : pop, other) < wrong;
+            if (is_other) {
+                return result{std::move(other.all()), offset + part.bytes.size(), offset, true};
+            }
         }
-        return result{std::move(reports.all()), offset + part.bytes.size()};
+        return result{std::move(reports.all()), offset + part.bytes.size(), offset, false};
     };
     tool::in_order(parts.size(), how.jobs, make, [&](result const& one) {
         one.reports.replay(to, shows);
+        if (one.has_other_ret && others++ == 0) { first_other = one.begin; }
         if (how.bar != nullptr) { how.bar->at(one.end); }
     });
+    if (others != 0) {
+        bool const is_pop = how.options.on_ret_mismatch == trace::ret_mismatch::pop;
+        tool::print_error("--ret " + std::string{is_pop ? "keep" : "pop"} + " fits the code in " +
+                          std::to_string(others) + " of " + std::to_string(parts.size()) +
+                          " parts, the first at " + tool::hex(first_other) +
+                          ": they were walked so (GEN-134)");
+    }
 }
 
 }  // namespace detail

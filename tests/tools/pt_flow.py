@@ -896,6 +896,21 @@ class CommandLine(Folder):
                 same = image.replace("0x1000", address)
                 self.assertEqual(run("--image", same, trace), run("--image", image, trace))
 
+    def test_a_ret_that_is_not_compressed_pops_or_keeps_an_entry(self):  # GEN-134
+        # 1000: CALL 1010; 1005: CALL 1010; 100A: NOPs; 1010: RET. The first RET goes to 1005, the
+        # second to 1010; the third is compressed, to the address that one of the CALLs pushed.
+        code = bytes.fromhex("e80b000000 e806000000 909090909090 c3")
+        image = f"{self.file('calls', code)}@1000"
+        keeps = self.file("keeps", TRACE[:-1] + bytes.fromhex("2d0510 2d1010 06"))
+        walked = run("--instructions", "--ret", "keep", "--image", image, keeps)
+        self.assertEqual(walked, (0, "0x1000\n0x1010\n0x1005\n0x1010\n0x1010\n", ""))
+        status, out, _ = run("--instructions", "--ret", "pop", "--image", image, keeps)
+        self.assertEqual((status, "gap wrong-turn" in out), (1, True))
+        status, out, error = run("--instructions", "--image", image, keeps)
+        self.assertEqual((status, out), walked[:2])
+        self.assertIn("--ret keep fits the code in 1 of 1 parts, the first at 0x0", error)
+        self.assertEqual(run("--ret", "x", keeps)[0], 2)
+
     def test_a_gap_is_printed_and_gives_status_1(self):
         trace = self.file("trace", TRACE)
         self.assertEqual(run(trace), (1, "gap missing-code offset=0x1b from=0x1000 "
