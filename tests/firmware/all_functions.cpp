@@ -755,7 +755,7 @@ struct hooked_cpuid {
 };
 
 void fw_detect(hooked_cpuid& cpuid, simulate::msr_model<8>& msrs, capabilities& out) noexcept {
-    out = msrs.slots[0].index == 0 ? cpu::detect(cpuid) : cpu::detect(cpuid, msrs);
+    out = msrs.words[0].index == 0 ? cpu::detect(cpuid) : cpu::detect(cpuid, msrs);
 }
 auto fw_supports(capabilities const& of, unsigned n) noexcept -> uint64_t {
     uint64_t const answers[] = {

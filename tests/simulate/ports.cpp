@@ -110,7 +110,7 @@ TEST_CASE("registers keep the written value, and every other index is #GP") {
 
 TEST_CASE("default-constructed models are zero") {
     CHECK_TWICE([](auto value) {
-        auto const slot = value(simulate::msr_model<1>{}).slots[0];
+        auto const slot = value(simulate::msr_model<1>{}).words[0];
         auto const answer = value(simulate::cpuid_model<1>{}).answers[0];
         auto const nothing = value(cpuid_registers{});
         return slot.index == 0 && slot.value == 0 && answer.leaf == 0 && answer.subleaf == 0 &&

@@ -28,7 +28,7 @@ TEST_CASE("accesses, faults, fences and notes are recorded in order") {
         for (auto const& one : log) {
             if (one != expected[at++]) { return false; }
         }
-        return at == 6 && log.count() == 6 && msrs.slots[0].value == 8;
+        return at == 6 && log.count() == 6 && msrs.words[0].value == 8;
     });
 }
 
@@ -38,7 +38,7 @@ TEST_CASE("a full log counts on, and keeps its first accesses") {
         simulate::recording_port<simulate::msr_model<1>, 2> log{msrs};
         for (uint64_t i = 0; i < value(uint64_t{5}); ++i) { (void)log.write(0x570, i); }
         bool const kept = log.count() == 5 && log.end() - log.begin() == 2 &&
-                          log.begin()[1].value == 1 && msrs.slots[0].value == 4;
+                          log.begin()[1].value == 1 && msrs.words[0].value == 4;
         log.clear();
         return kept && log.count() == 0 && log.begin() == log.end();
     });
