@@ -208,12 +208,10 @@ auto first_broken_rule(byte_view bytes) -> rule {
     return first;
 }
 
-// What executed. A sink has a function for each kind of report that it wants; without `gap` it
-// says that it ignores gaps.
+// What executed. A sink has a function for each kind of report that it wants.
 static_assert([] {
     struct {
-        uint64_t count = 0;
-        unsigned gaps = 0;
+        uint64_t count = 0, gaps = 0;
         constexpr void instruction(flow::executed const&) { ++count; }
         constexpr void gap(flow::gap const&) { ++gaps; }
     } executed;

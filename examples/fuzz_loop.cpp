@@ -52,7 +52,7 @@ auto traced(std::string const& input) -> byte_view {
     return {page, static_cast<std::size_t>(unit.total().stored)};
 }
 
-// Counts the edges of one execution. False if code or trace is missing. The caches are kept.
+// Counts the edges of one execution. False if code or trace is missing.
 template <class Code>
 auto count_edges(flow::walker<Code>& walker, flow::coverage& counts, byte_view trace) -> bool {
     walker.next_input(borrowed_bytes{trace.data(), trace.size()});

@@ -2239,8 +2239,9 @@ struct host_region {
 };
 
 /// Maps regions of the program's memory to physical addresses, as a `mapped_memory_port`. An access
-/// outside the regions faults; interrupts are ignored. The regions may be in any order, but must not overlap and must not
-/// extend past the highest address. The list is borrowed and must outlive this object.
+/// outside the regions faults; interrupts are ignored. The regions may be in any order, but must
+/// not overlap and must not extend past the highest address. The list is borrowed and must outlive
+/// this object.
 ///
 /// The lookup is O(1) for the last used region and the one listed after it. Otherwise it is a
 /// binary search if the list is sorted by address, and a linear search if it is not.
@@ -10938,9 +10939,9 @@ namespace ptspec::engine {
 /// bits and interrupts are up to date. The two output MSRs are updated by `write_back`, by `stop`,
 /// and when output ends.
 ///
-/// The memory port may also be a `fabric_port`, which then receives the bytes of a fabric; otherwise
-/// they are lost. It is a `pmi_port`, which receives every interrupt when it occurs, or says that it
-/// `ignores_pmis`: see `memory_port_members`.
+/// The memory port may also be a `fabric_port`, which receives the bytes of a fabric; otherwise
+/// these are lost. It is a `pmi_port`, which receives every interrupt when it occurs, or says that
+/// it `ignores_pmis`: see `memory_port_members`.
 ///
 /// If a port fails, no byte is lost or repeated. `write` returns how many bytes it consumed; the
 /// next `write`, with the rest, or `retry` retries what failed.
@@ -24745,8 +24746,8 @@ constexpr void resume_after_drain(Sequence& on, pmi_result& result) noexcept {
 
 /// What follows a handler in which an access faulted.
 enum class pmi_recovery : uint8_t {
-    /// Nothing: no access faulted, `drain` or Error ended tracing, or TraceEn was 0. A procedure that
-    /// was interrupted sets TraceEn itself; a context that was switched out is restored later.
+    /// Nothing: no access faulted, `drain` or Error ended tracing, or TraceEn was 0. A procedure
+    /// that was interrupted sets TraceEn itself; a context that was switched out is restored later.
     none,
     retry,     ///< nothing was changed, and it is not known whether TraceEn is 1: handle it again
     read_out,  ///< nothing was read: `disable`, `drain` and `continue_after`, then `restore`
@@ -27827,11 +27828,9 @@ constexpr void end_output(guest_pt& guest) noexcept {
 /// Source: PRG-180, PRG-181.
 template <memory_port Host, guest_memory_port Guest>
 class ept_memory {
-    using of_host = memory_port_members<Host>;
-
 public:
-    using ignores_pmis = choose_t<of_host::has_raise, void, ept_memory>;
-    using ignores_fabric = choose_t<of_host::has_send, void, ept_memory>;
+    using ignores_pmis = choose_t<memory_port_members<Host>::has_raise, void, ept_memory>;
+    using ignores_fabric = choose_t<memory_port_members<Host>::has_send, void, ept_memory>;
 
     constexpr ept_memory(Host& host, Guest& guest) noexcept : host_{host}, guest_{guest} {}
 
@@ -29317,8 +29316,8 @@ struct changes_name {
 
 }  // namespace detail
 
-/// `space_of(place)` is the number of the address space of the code that follows, and `changes` says
-/// where it may change.
+/// `space_of(place)` is the number of the address space of the code that follows, and `changes`
+/// says where it may change.
 template <class Source>
 concept has_spaces = code_source<Source> && requires(Source& from, walk_place const& at) {
     { from.space_of(at) } -> same_as<uint32_t>;
@@ -29356,8 +29355,8 @@ struct code_span {
     }
 };
 
-/// Several spans of one address space, in any order. Where spans overlap, the first in the list that
-/// has an address has its code.
+/// Several spans of one address space, in any order. Where spans overlap, the first in the list
+/// that has an address has its code.
 ///
 /// The search takes logarithmic time if the spans are sorted by address and do not overlap, linear
 /// time otherwise. The constructor finds out.
@@ -29425,8 +29424,10 @@ public:
 
     [[nodiscard]] constexpr auto code(uint64_t at, uint32_t /*space*/) const noexcept -> byte_view {
         size_t const page = is_sorted_ ? find_sorted(at) : find_any(at);
-        if (page == count_ || at - addresses_[page] >= code_page_size) { return {}; }
-        auto const offset = static_cast<size_t>(at - addresses_[page]);
+        if (page == count_) { return {}; }
+        uint64_t const in_page = at - addresses_[page];
+        if (in_page >= code_page_size) { return {}; }
+        auto const offset = static_cast<size_t>(in_page);
         return {bytes_ + page * code_page_size + offset, code_page_size - offset};
     }
 
@@ -30615,11 +30616,11 @@ concept knows_functions = requires(Sink& to, uint64_t ip) {
 ///         depth stays correct.
 template <takes_calls Sink>
 class call_stack {
+public:
     static_assert(sizeof(detail::sink_members<Sink>) != 0);
     static_assert(knows_functions<Sink> || !has_member<Sink, detail::function_of_name>,
                   "the function_of of a sink is `auto function_of(uint64_t) -> uint64_t`");
 
-public:
     template <size_t Count>
     constexpr call_stack(flow::frame (&storage)[Count], Sink& to) noexcept
         : call_stack{storage, Count, to} {}
@@ -31813,16 +31814,16 @@ enum class walk_end : uint8_t {
 /// After damage, lost packets, absent code, or a packet that contradicts the code there is a gap;
 /// the walk resumes at the next packet with an IP.
 ///
-/// A sink or code source may throw. The exception leaves `run`; after it the walker can be destroyed,
-/// assigned, or given the `next_input`. Its caches stay valid, and so do those of paths.
+/// A sink or code source may throw. The exception leaves `run`; after it the walker can be
+/// destroyed, assigned, or given the `next_input`. Its caches stay valid, and so do those of paths.
 ///
 /// Shape:  a value of at most 4 KB. It borrows the trace, the source and the cache.
 /// Source: PKT-275..277, GEN-101, GEN-110..114, GEN-130..139; those of `trace::event_reader`.
 template <code_source Code, trace::event_clock Clock = trace::no_clock>
 class walker {
+public:
     static_assert(sizeof(detail::source_members<Code>) != 0);
 
-public:
     /// Walks a whole trace from its first PSB on.
     constexpr walker(borrowed_bytes whole, Code& code, block_cache& cache, walk_options how = {},
                      Clock clock = {}) noexcept
@@ -31890,8 +31891,8 @@ public:
     /// After `walk_end::missing_code`: the caller cannot supply the code at `missing()`. The walker
     /// reports a gap there, as `on_missing_code::gap` does.
     constexpr void skip_missing() noexcept { walk_.skip_missing(); }
-    /// The gaps of this trace, and its bytes that were not walked, whatever the sinks take. A gap is
-    /// counted at its end, the last one when `run` returns `walk_end::end`.
+    /// The gaps of this trace, and its bytes that were not walked, whatever the sinks take. A gap
+    /// is counted at its end, the last one when `run` returns `walk_end::end`.
     [[nodiscard]] constexpr auto gaps() const noexcept -> gap_counts const& { return walk_.gaps(); }
     /// The address space of the code.
     [[nodiscard]] constexpr auto space() const noexcept -> uint32_t { return walk_.space(); }
@@ -32421,11 +32422,11 @@ struct no_tap {
 /// Source: as `engine::trace_unit`; OUT-082..087, REG-002, REG-203..205.
 template <memory_port Memory, class Tap = no_tap const, size_t Depth = 1024>
 class fake_processor {
+public:
     static_assert(callable<Tap&, uint64_t, byte_view>,
                   "the tap of a processor is called with (uint64_t address, ptspec::byte_view "
                   "bytes)");
 
-public:
     /// The length of WRMSR, in bytes.
     static constexpr unsigned wrmsr_bytes = 2;
 

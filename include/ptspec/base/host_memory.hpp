@@ -14,8 +14,9 @@ struct host_region {
 };
 
 /// Maps regions of the program's memory to physical addresses, as a `mapped_memory_port`. An access
-/// outside the regions faults; interrupts are ignored. The regions may be in any order, but must not overlap and must not
-/// extend past the highest address. The list is borrowed and must outlive this object.
+/// outside the regions faults; interrupts are ignored. The regions may be in any order, but must
+/// not overlap and must not extend past the highest address. The list is borrowed and must outlive
+/// this object.
 ///
 /// The lookup is O(1) for the last used region and the one listed after it. Otherwise it is a
 /// binary search if the list is sorted by address, and a linear search if it is not.

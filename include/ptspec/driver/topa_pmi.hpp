@@ -69,8 +69,8 @@ constexpr void resume_after_drain(Sequence& on, pmi_result& result) noexcept {
 
 /// What follows a handler in which an access faulted.
 enum class pmi_recovery : uint8_t {
-    /// Nothing: no access faulted, `drain` or Error ended tracing, or TraceEn was 0. A procedure that
-    /// was interrupted sets TraceEn itself; a context that was switched out is restored later.
+    /// Nothing: no access faulted, `drain` or Error ended tracing, or TraceEn was 0. A procedure
+    /// that was interrupted sets TraceEn itself; a context that was switched out is restored later.
     none,
     retry,     ///< nothing was changed, and it is not known whether TraceEn is 1: handle it again
     read_out,  ///< nothing was read: `disable`, `drain` and `continue_after`, then `restore`

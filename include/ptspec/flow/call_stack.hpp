@@ -85,11 +85,11 @@ concept knows_functions = requires(Sink& to, uint64_t ip) {
 ///         depth stays correct.
 template <takes_calls Sink>
 class call_stack {
+public:
     static_assert(sizeof(detail::sink_members<Sink>) != 0);
     static_assert(knows_functions<Sink> || !has_member<Sink, detail::function_of_name>,
                   "the function_of of a sink is `auto function_of(uint64_t) -> uint64_t`");
 
-public:
     template <size_t Count>
     constexpr call_stack(flow::frame (&storage)[Count], Sink& to) noexcept
         : call_stack{storage, Count, to} {}

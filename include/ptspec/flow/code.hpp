@@ -50,8 +50,8 @@ struct changes_name {
 
 }  // namespace detail
 
-/// `space_of(place)` is the number of the address space of the code that follows, and `changes` says
-/// where it may change.
+/// `space_of(place)` is the number of the address space of the code that follows, and `changes`
+/// says where it may change.
 template <class Source>
 concept has_spaces = code_source<Source> && requires(Source& from, walk_place const& at) {
     { from.space_of(at) } -> same_as<uint32_t>;
@@ -89,8 +89,8 @@ struct code_span {
     }
 };
 
-/// Several spans of one address space, in any order. Where spans overlap, the first in the list that
-/// has an address has its code.
+/// Several spans of one address space, in any order. Where spans overlap, the first in the list
+/// that has an address has its code.
 ///
 /// The search takes logarithmic time if the spans are sorted by address and do not overlap, linear
 /// time otherwise. The constructor finds out.
@@ -158,8 +158,10 @@ public:
 
     [[nodiscard]] constexpr auto code(uint64_t at, uint32_t /*space*/) const noexcept -> byte_view {
         size_t const page = is_sorted_ ? find_sorted(at) : find_any(at);
-        if (page == count_ || at - addresses_[page] >= code_page_size) { return {}; }
-        auto const offset = static_cast<size_t>(at - addresses_[page]);
+        if (page == count_) { return {}; }
+        uint64_t const in_page = at - addresses_[page];
+        if (in_page >= code_page_size) { return {}; }
+        auto const offset = static_cast<size_t>(in_page);
         return {bytes_ + page * code_page_size + offset, code_page_size - offset};
     }
 

@@ -23,16 +23,16 @@ enum class walk_end : uint8_t {
 /// After damage, lost packets, absent code, or a packet that contradicts the code there is a gap;
 /// the walk resumes at the next packet with an IP.
 ///
-/// A sink or code source may throw. The exception leaves `run`; after it the walker can be destroyed,
-/// assigned, or given the `next_input`. Its caches stay valid, and so do those of paths.
+/// A sink or code source may throw. The exception leaves `run`; after it the walker can be
+/// destroyed, assigned, or given the `next_input`. Its caches stay valid, and so do those of paths.
 ///
 /// Shape:  a value of at most 4 KB. It borrows the trace, the source and the cache.
 /// Source: PKT-275..277, GEN-101, GEN-110..114, GEN-130..139; those of `trace::event_reader`.
 template <code_source Code, trace::event_clock Clock = trace::no_clock>
 class walker {
+public:
     static_assert(sizeof(detail::source_members<Code>) != 0);
 
-public:
     /// Walks a whole trace from its first PSB on.
     constexpr walker(borrowed_bytes whole, Code& code, block_cache& cache, walk_options how = {},
                      Clock clock = {}) noexcept
@@ -100,8 +100,8 @@ public:
     /// After `walk_end::missing_code`: the caller cannot supply the code at `missing()`. The walker
     /// reports a gap there, as `on_missing_code::gap` does.
     constexpr void skip_missing() noexcept { walk_.skip_missing(); }
-    /// The gaps of this trace, and its bytes that were not walked, whatever the sinks take. A gap is
-    /// counted at its end, the last one when `run` returns `walk_end::end`.
+    /// The gaps of this trace, and its bytes that were not walked, whatever the sinks take. A gap
+    /// is counted at its end, the last one when `run` returns `walk_end::end`.
     [[nodiscard]] constexpr auto gaps() const noexcept -> gap_counts const& { return walk_.gaps(); }
     /// The address space of the code.
     [[nodiscard]] constexpr auto space() const noexcept -> uint32_t { return walk_.space(); }

@@ -106,11 +106,11 @@ struct no_tap {
 /// Source: as `engine::trace_unit`; OUT-082..087, REG-002, REG-203..205.
 template <memory_port Memory, class Tap = no_tap const, size_t Depth = 1024>
 class fake_processor {
+public:
     static_assert(callable<Tap&, uint64_t, byte_view>,
                   "the tap of a processor is called with (uint64_t address, ptspec::byte_view "
                   "bytes)");
 
-public:
     /// The length of WRMSR, in bytes.
     static constexpr unsigned wrmsr_bytes = 2;
 

@@ -92,11 +92,9 @@ constexpr void end_output(guest_pt& guest) noexcept {
 /// Source: PRG-180, PRG-181.
 template <memory_port Host, guest_memory_port Guest>
 class ept_memory {
-    using of_host = memory_port_members<Host>;
-
 public:
-    using ignores_pmis = choose_t<of_host::has_raise, void, ept_memory>;
-    using ignores_fabric = choose_t<of_host::has_send, void, ept_memory>;
+    using ignores_pmis = choose_t<memory_port_members<Host>::has_raise, void, ept_memory>;
+    using ignores_fabric = choose_t<memory_port_members<Host>::has_send, void, ept_memory>;
 
     constexpr ept_memory(Host& host, Guest& guest) noexcept : host_{host}, guest_{guest} {}
 

@@ -13,9 +13,9 @@ namespace ptspec::engine {
 /// bits and interrupts are up to date. The two output MSRs are updated by `write_back`, by `stop`,
 /// and when output ends.
 ///
-/// The memory port may also be a `fabric_port`, which then receives the bytes of a fabric; otherwise
-/// they are lost. It is a `pmi_port`, which receives every interrupt when it occurs, or says that it
-/// `ignores_pmis`: see `memory_port_members`.
+/// The memory port may also be a `fabric_port`, which receives the bytes of a fabric; otherwise
+/// these are lost. It is a `pmi_port`, which receives every interrupt when it occurs, or says that
+/// it `ignores_pmis`: see `memory_port_members`.
 ///
 /// If a port fails, no byte is lost or repeated. `write` returns how many bytes it consumed; the
 /// next `write`, with the rest, or `retry` retries what failed.
