@@ -691,16 +691,22 @@ TEST_CASE("the counts are the same with any number of PADs between packets") {
     }
 }
 
+namespace {
+
+/// The first starts.
+struct starts {
+    using ignores_gaps = starts;
+
+    std::uint64_t ips[4] = {};
+    unsigned count = 0;
+
+    constexpr void start(std::uint64_t ip, std::uint32_t) { ips[count++ % 4] = ip; }
+};
+
+}  // namespace
+
 TEST_CASE("tracing starts once where a PSB+ and its TIP.PGE have the same IP (GEN-176)") {
     CHECK_TWICE([](auto value) {
-        struct starts {
-            using ignores_gaps = starts;
-
-            std::uint64_t ips[4] = {};
-            unsigned count = 0;
-
-            constexpr void start(std::uint64_t ip, std::uint32_t) { ips[count++ % 4] = ip; }
-        };
         auto const started = [](made_stream const& trace) {
             made_code const loop{"90 75fd 90 75fd"};
             starts made;
