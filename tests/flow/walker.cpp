@@ -127,7 +127,7 @@ struct traced_program {
     /// The same from the edges and starts of a walk.
     [[nodiscard]] auto blocks_reached() const -> std::map<std::uint64_t, std::uint32_t> {
         struct blocks {
-            using ignores_gaps = blocks;
+            using ignores_gaps [[maybe_unused]] = blocks;
 
             std::map<std::uint64_t, std::uint32_t> made{};
             void edge(flow::edge const& one) { made[one.to] += 2; }

@@ -37,7 +37,8 @@ template <class Type, class Name>
 concept has_member = detail::finds_name<bare_t<Type>, Name>;
 
 /// A class says that it does without a member: `using ignores_gaps = my_sink;` in `my_sink`. A
-/// derived class must repeat it: otherwise a misspelt member of that class would be ignored.
+/// derived class must repeat it: otherwise a misspelt member of that class would be ignored. In a
+/// local class g++ may warn about an unused typedef: `using ignores_gaps [[maybe_unused]] = ..`.
 ///
 /// Shape:  `Name::ignored<Type>` is the type `Type::ignores_...`.
 template <class Type, class Name>
