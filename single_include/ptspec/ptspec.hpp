@@ -12957,6 +12957,15 @@ struct first_wrong_kind {
         }
     }
 };
+/// A kind that can come, or a list of kinds.
+template <class Named, class Packets>
+inline constexpr bool can_come = same_as<Named, item>;
+template <class Named, class... Packets>
+inline constexpr bool can_come<Named, type_list<Packets...>> = one_of<Named, item, Packets...>;
+template <class... Named, class... Packets>
+inline constexpr bool can_come<type_list<Named...>, type_list<Packets...>> =
+    (one_of<Named, item, Packets...> && ...);
+
 template <class... Packets>
 auto kinds_of(type_list<Packets...>) noexcept -> type_list<Packets..., item>;
 template <class Visitor, class Packets, class... Named>
@@ -13053,11 +13062,15 @@ using copy_or_reference = choose_t<is_copied<Visitor>, Visitor, Visitor&>;
 /// copyable visitor may be called as a copy. The copy is written back when decoding stops, but not
 /// when the visitor throws.
 template <class Visitor, class Packets = packet::all, class... Named>
-concept packet_visitor = same_as<detail::wrong_kind<Visitor, Packets, Named...>, type_list<>>;
+concept packet_visitor = (detail::can_come<Named, Packets> && ...) &&
+                         same_as<detail::wrong_kind<Visitor, Packets, Named...>, type_list<>>;
 
 /// Stops the build for a visitor that is wrong, with a sentence that says why.
 template <class Visitor, class Packets, class... Named>
 constexpr void check_visitor() noexcept {
+    static_assert(
+        (detail::can_come<Named, Packets> && ...),
+        "for_each<...> names what is no packet that the reader knows, and not trace::item");
     using wrong = detail::wrong_kind<Visitor, Packets, Named...>;
     (void)detail::visitor_kinds<Visitor, wrong, Named...>{};
     (void)detail::visitor_members<bare_t<Visitor>>{};

@@ -8,9 +8,32 @@ using namespace ptspec;
 using simulate::logged_access;
 using kind = simulate::logged_access::kind;
 
+namespace {
+
+/// One MSR, with a fence.
+struct fenced_model : simulate::msr_model<1> {
+    unsigned fences = 0;
+
+    constexpr void fence() { ++fences; }
+};
+template <class Port>
+concept has_fence = requires(Port& port) { port.fence(); };
+
+}  // namespace
+
+TEST_CASE("a recording port has a fence if the port that it records has one, and passes it on") {
+    CHECK(!has_fence<simulate::recording_port<simulate::msr_model<1>>>);
+    CHECK_TWICE([](auto value) {
+        fenced_model msrs{{{{0x570, value(uint64_t{9})}}}};
+        simulate::recording_port log{msrs};
+        log.fence();
+        return msrs.fences == 1 && log.count() == 1;
+    });
+}
+
 TEST_CASE("accesses, faults, fences and notes are recorded in order") {
     CHECK_TWICE([](auto value) {
-        simulate::msr_model<1> msrs{{{0x570, value(uint64_t{9})}}};
+        fenced_model msrs{{{{0x570, value(uint64_t{9})}}}};
         simulate::recording_port log{msrs};
         (void)log.read(0x570);
         (void)log.write(0x570, 8);
@@ -46,7 +69,7 @@ TEST_CASE("a full log counts on, and keeps its first accesses") {
 
 TEST_CASE("a fence and a note have no MSR and no value") {
     CHECK_TWICE([](auto value) {
-        simulate::msr_model<1> msrs{{{value(0x570U), 0}}};
+        fenced_model msrs{{{{value(0x570U), 0}}}};
         simulate::recording_port log{msrs};
         log.fence();
         log.note("switch");

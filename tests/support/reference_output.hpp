@@ -453,9 +453,9 @@ inline auto machine::write_byte(unsigned char value) -> byte_result {
 
 /// The outcome of a sequence of bytes.
 struct packet_counts {
-    number taken = 0;    ///< all except the byte that met a fault
-    number stored = 0;   ///< including bytes to the fabric
-    number lost = 0;     ///< including dropped bytes
+    number taken = 0;  ///< all except the byte that met a fault
+    number stored = 0;
+    number lost = 0;     ///< including dropped bytes, and those to the fabric: no port takes them
     number dropped = 0;  ///< lost, but had an address
     bool placed = false;
     number first = 0;  ///< address of the first byte that had one, including dropped bytes
@@ -470,8 +470,11 @@ struct packet_counts {
             return;
         }
         ++taken;
-        if (byte.what == outcome::stored || byte.what == outcome::fabric) { ++stored; }
-        if (byte.what == outcome::lost || byte.what == outcome::dropped) { ++lost; }
+        if (byte.what == outcome::stored) { ++stored; }
+        if (byte.what == outcome::lost || byte.what == outcome::dropped ||
+            byte.what == outcome::fabric) {
+            ++lost;
+        }
         if (byte.what == outcome::dropped) { ++dropped; }
         if (byte.what == outcome::stored || byte.what == outcome::dropped) {
             if (!placed) { first = byte.address; }
