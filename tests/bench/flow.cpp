@@ -101,6 +101,8 @@ private:
 };
 
 struct instruction_sum {
+    using ignores_gaps = instruction_sum;
+
     uint64_t count = 0;
     uint64_t ips = 0;
 
@@ -110,6 +112,8 @@ struct instruction_sum {
     }
 };
 struct block_sum {
+    using ignores_gaps = block_sum;
+
     uint64_t ips = 0;
 
     void block(flow::executed_block const& one) { ips += one.ip; }
