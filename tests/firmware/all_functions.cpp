@@ -712,7 +712,7 @@ auto fw_reader_visit(trace::reader<>& from, uint64_t& sum) noexcept -> trace::it
 }
 auto fw_reader_collect(trace::reader<>& from, packet::any_packet* out) noexcept
     -> trace::item_type {
-    return from.for_each(collector{out});
+    return from.for_each<packet::all>(collector{out});
 }
 void fw_reader_scan(trace::reader<>& from, trace::packet_counts& sum) noexcept {
     sum = from.scan(sum);

@@ -25,8 +25,8 @@ struct outcome {
     unsigned need;    ///< when truncated
 };
 
-inline auto failed(error why) -> outcome { return {why, kind::pad, 0, 0}; }
-inline auto truncated(unsigned need) -> outcome { return {error::truncated, kind::pad, 0, need}; }
+inline auto failed(error why) -> outcome { return {why, kind::none, 0, 0}; }
+inline auto truncated(unsigned need) -> outcome { return {error::truncated, kind::none, 0, need}; }
 
 inline auto reference_result(byte_view in, unsigned item_bytes, bool strict, uint64_t last_ip = 0) {
     return reference::decode(in.data(), in.size(), item_bytes, strict, last_ip);

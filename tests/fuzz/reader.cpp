@@ -79,7 +79,7 @@ struct step {
     uint64_t offset = 0;
     uint64_t ip = 0;
     int64_t skipped = 0;
-    kind which = kind::pad;
+    kind which = kind::none;
     wide_bits bits{};
 
     friend auto operator==(step const&, step const&) -> bool = default;

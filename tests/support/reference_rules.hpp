@@ -319,7 +319,7 @@ constexpr auto risen(processor const& cpu, msrs const& now, code_context const& 
             status = changed(status, 6, false);
         }
     }
-    if (inject && bit(now.status, 7)) { out.pmi = true; }  // REG-066
+    out.pmi = inject && bit(now.status, 7) && bit(cpu.ecx0, 0);  // REG-066, REG-204
 
     // REG-068, GEN-088, GEN-090.
     if (trigger && context && in_range(now, 2, code.ip)) {
