@@ -69,6 +69,7 @@ public:
         return {true, at == words_.end() ? 0 : at->second};
     }
     auto store(std::uint64_t, byte_view bytes) noexcept -> std::size_t { return bytes.size(); }
+    auto send(byte_view bytes) noexcept -> std::size_t { return bytes.size(); }
 
 private:
     std::map<std::uint64_t, std::uint64_t> words_;

@@ -435,6 +435,7 @@ private:
         std::vector<std::pair<std::uint64_t, std::uint64_t>> runs{};
 
         auto load(std::uint64_t address) const -> port_value { return memory.load(address); }
+        auto send(byte_view bytes) -> std::size_t { return memory.send(bytes); }
         auto store(std::uint64_t address, byte_view bytes) -> std::size_t {
             if (!runs.empty() && runs.back().first + runs.back().second == address) {
                 runs.back().second += bytes.size();

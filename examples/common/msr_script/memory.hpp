@@ -41,6 +41,8 @@ public:
         return {true, low >> shift | high << (64 - shift)};
     }
 
+    /// The fabric takes all bytes.
+    auto send(ptspec::byte_view bytes) -> std::size_t { return bytes.size(); }
     /// All bytes must be 0.
     auto store(std::uint64_t address, ptspec::byte_view bytes) -> std::size_t {
         if (bytes.empty()) { return 0; }
