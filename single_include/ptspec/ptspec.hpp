@@ -30253,11 +30253,6 @@ struct gap_counts {
     }
 
     /// Adds a gap that ends before `end`, an offset in the trace.
-    ///
-    /// noinline: inlined, a walk of blocks takes 3 % more instructions (g++ 12).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
-#endif
     constexpr void add(flow::gap const& one, uint64_t end) noexcept {
         if (gaps == 0) { first = one; }
         ++gaps;
@@ -30274,6 +30269,25 @@ struct gap_counts {
 private:
     uint64_t counted_to_ = 0;
 };
+
+namespace detail {
+
+/// The TIP or TIP.PGD that ends a gap, and whose branch is not known. Its size is computed only
+/// where a gap ends: a walk of blocks takes 0.2 % fewer instructions (g++ 12).
+class lost_packet {
+public:
+    constexpr lost_packet() noexcept = default;
+    constexpr explicit lost_packet(packet::ip_bytes form) noexcept : code_{underlying(form) + 1U} {}
+    /// In bytes; 0 for no packet.
+    [[nodiscard]] constexpr auto size() const noexcept -> unsigned {
+        return code_ == 0 ? 0 : 1 + packet::tip::payload_type::size(code_ - 1);
+    }
+
+private:
+    unsigned code_ = 0;
+};
+
+}  // namespace detail
 
 }  // namespace ptspec::flow
 
@@ -31226,9 +31240,9 @@ public:
         ip_ = ip;
         slot_ = blocks_.cache().slot_of(ip);
     }
-    /// Tracing is on at an IP. If a gap ends, so do `lost` bytes of the packet.
+    /// Tracing is on at an IP. A gap that ends has the bytes of the packet `lost`.
     template <class Sink>
-    constexpr void resume(uint64_t ip, Sink& to, unsigned lost = 0) {
+    constexpr void resume(uint64_t ip, Sink& to, lost_packet lost = {}) {
         close_gap(to, true, ip, lost);
         begin(tracing::on);
         settle_paging();
@@ -31237,7 +31251,7 @@ public:
     }
     /// Tracing is off.
     template <class Sink>
-    constexpr void leave(Sink& to, unsigned lost = 0) {
+    constexpr void leave(Sink& to, lost_packet lost = {}) {
         close_gap(to, false, 0, lost);
         begin(tracing::off);
         lost_calls_ = false;
@@ -31264,14 +31278,8 @@ public:
         return true;
     }
     template <class Sink>
-    constexpr void close_gap([[maybe_unused]] Sink& to, bool is_known, uint64_t ip,
-                             unsigned lost = 0) {
-        if (gap_.why == gap_reason::none) [[likely]] { return; }
-        gap_.has_to = is_known;
-        gap_.to = ip;
-        gaps_.add(gap_, offset_ + lost);
-        if constexpr (takes_gaps<Sink>) { to.gap(gap_); }
-        gap_ = {};
+    constexpr void close_gap(Sink& to, bool is_known, uint64_t ip, lost_packet lost = {}) {
+        if (gap_.why != gap_reason::none) [[unlikely]] { end_gap(to, is_known, ip, lost); }
     }
 
     /// No packet was read before this offset.
@@ -31363,7 +31371,7 @@ public:
             }
             if (!flush(to)) { return false; }
             if (is_known() && !walk_target(has_to, target, to)) { return false; }
-            if (!is_known() && has_to) { resume(target, to, size_of(form)); }
+            if (!is_known() && has_to) { resume(target, to, lost_packet{form}); }
         }
         has_target_ = true;  // in case code is missing for the branches that wait
         if (left_.count != 0 && !walk_branches(to)) { return false; }
@@ -31402,7 +31410,7 @@ public:
             if (end == walked::branch || end == walked::missing) { return end == walked::branch; }
         }
         if (!flush(to) || (is_known() && !walk_to_end(has_to, target, to))) { return false; }
-        leave(to, size_of(form));
+        leave(to, lost_packet{form});
         return true;
     }
     /// Walks to the first occurrence of an IP. Nothing is reported if the code does not lead there.
@@ -31483,10 +31491,20 @@ public:
 private:
     using tracing = trace::tracing;
 
-    /// The size of a TIP or TIP.PGD in bytes.
-    static constexpr auto size_of(packet::ip_bytes form) noexcept -> unsigned {
-        return 1 + packet::tip::payload_type::size(underlying(form));
+    /// noinline: inlined, a walk of blocks takes 0.2 % more instructions (g++ 12).
+    template <class Sink>
+#if defined(__GNUC__) || defined(__clang__)
+    [[gnu::noinline]]
+#endif
+    constexpr void end_gap([[maybe_unused]] Sink& to, bool is_known, uint64_t ip,
+                           lost_packet lost) {
+        gap_.has_to = is_known;
+        gap_.to = ip;
+        gaps_.add(gap_, offset_ + lost.size());
+        if constexpr (takes_gaps<Sink>) { to.gap(gap_); }
+        gap_ = {};
     }
+
     template <class Sink>
     constexpr void start_at(uint64_t ip, Sink& to) {
         // The PSB+ before it may have the same IP: GEN-176.

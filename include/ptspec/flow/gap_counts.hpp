@@ -21,11 +21,6 @@ struct gap_counts {
     }
 
     /// Adds a gap that ends before `end`, an offset in the trace.
-    ///
-    /// noinline: inlined, a walk of blocks takes 3 % more instructions (g++ 12).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
-#endif
     constexpr void add(flow::gap const& one, uint64_t end) noexcept {
         if (gaps == 0) { first = one; }
         ++gaps;
@@ -42,5 +37,24 @@ struct gap_counts {
 private:
     uint64_t counted_to_ = 0;
 };
+
+namespace detail {
+
+/// The TIP or TIP.PGD that ends a gap, and whose branch is not known. Its size is computed only
+/// where a gap ends: a walk of blocks takes 0.2 % fewer instructions (g++ 12).
+class lost_packet {
+public:
+    constexpr lost_packet() noexcept = default;
+    constexpr explicit lost_packet(packet::ip_bytes form) noexcept : code_{underlying(form) + 1U} {}
+    /// In bytes; 0 for no packet.
+    [[nodiscard]] constexpr auto size() const noexcept -> unsigned {
+        return code_ == 0 ? 0 : 1 + packet::tip::payload_type::size(code_ - 1);
+    }
+
+private:
+    unsigned code_ = 0;
+};
+
+}  // namespace detail
 
 }  // namespace ptspec::flow
