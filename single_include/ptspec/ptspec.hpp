@@ -7307,7 +7307,7 @@ using reg::ia32_rtit_output_mask_ptrs;
 
 namespace detail {
 
-template <callable<rule> Found>
+template <class Found>
 constexpr void find_broken_rules(phys_addr base, uint64_t mask, uint64_t offset,
                                  Found&& found) noexcept {
     if (address_math::non_contiguous_bits(mask) != 0) { found(rule::OUT_022); }
@@ -8801,7 +8801,7 @@ constexpr auto breaks_any(type_list<Rules...> rules, capabilities const& caps, W
 }
 
 /// Calls `found` with every rule of the list that a value breaks.
-template <class... Rules, class Word, callable<rule> Found>
+template <class... Rules, class Word, class Found>
 constexpr void find_broken(type_list<Rules...> rules, capabilities const& caps, Word value,
                            Found&& found) noexcept {
     Word const allowed{value.raw & ~forbidden_bits(rules, caps)};
@@ -9353,7 +9353,7 @@ constexpr auto staying_enabled(msr_state const& now, ia32_rtit_ctl value) noexce
     return now.ctl.raw & value.raw & detail::field_mask<ia32_rtit_ctl::TraceEn>;
 }
 
-template <callable<rule> Found>
+template <class Found>
 constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
                                  ia32_rtit_ctl value, policy const& how, Found&& found) noexcept {
     if (is_disallowed_in_vmx(caps, now, value, how)) { found(rule::REG_121); }
@@ -9364,7 +9364,7 @@ constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
 }
 
 /// Source: REG-007, REG-203, REG-204.
-template <class Word, callable<rule> Found>
+template <class Word, class Found>
 constexpr void find_broken_rules_of_global_status(capabilities const& caps, Word value,
                                                   Found&& found) noexcept {
     bool const has_topa = caps.has_pt() && caps.supports(cpu::output_scheme::topa);
@@ -9380,7 +9380,7 @@ constexpr void find_broken_rules_of_global_status(capabilities const& caps, Word
 }
 
 /// Source: REG-140.
-template <callable<rule> Found>
+template <class Found>
 constexpr void find_broken_rules_of_xss(capabilities const& caps, reg::ia32_xss value,
                                         Found&& found) noexcept {
     if (value.get<reg::ia32_xss::PT_STATE>() && !caps.has_xsaves_state()) { found(rule::REG_140); }
@@ -9405,7 +9405,7 @@ constexpr auto is_legal(type_list<Row, Rest...>, capabilities const& caps, uint3
 /// Calls `found` with every rule that such a value breaks.
 ///
 /// always_inline: as `is_legal`.
-template <class Row, class... Rest, callable<rule> Found>
+template <class Row, class... Rest, class Found>
 #if defined(__GNUC__) || defined(__clang__)
 [[gnu::always_inline]]
 #endif

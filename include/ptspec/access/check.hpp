@@ -40,7 +40,7 @@ constexpr auto staying_enabled(msr_state const& now, ia32_rtit_ctl value) noexce
     return now.ctl.raw & value.raw & detail::field_mask<ia32_rtit_ctl::TraceEn>;
 }
 
-template <callable<rule> Found>
+template <class Found>
 constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
                                  ia32_rtit_ctl value, policy const& how, Found&& found) noexcept {
     if (is_disallowed_in_vmx(caps, now, value, how)) { found(rule::REG_121); }
@@ -51,7 +51,7 @@ constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
 }
 
 /// Source: REG-007, REG-203, REG-204.
-template <class Word, callable<rule> Found>
+template <class Word, class Found>
 constexpr void find_broken_rules_of_global_status(capabilities const& caps, Word value,
                                                   Found&& found) noexcept {
     bool const has_topa = caps.has_pt() && caps.supports(cpu::output_scheme::topa);
@@ -67,7 +67,7 @@ constexpr void find_broken_rules_of_global_status(capabilities const& caps, Word
 }
 
 /// Source: REG-140.
-template <callable<rule> Found>
+template <class Found>
 constexpr void find_broken_rules_of_xss(capabilities const& caps, reg::ia32_xss value,
                                         Found&& found) noexcept {
     if (value.get<reg::ia32_xss::PT_STATE>() && !caps.has_xsaves_state()) { found(rule::REG_140); }
@@ -92,7 +92,7 @@ constexpr auto is_legal(type_list<Row, Rest...>, capabilities const& caps, uint3
 /// Calls `found` with every rule that such a value breaks.
 ///
 /// always_inline: as `is_legal`.
-template <class Row, class... Rest, callable<rule> Found>
+template <class Row, class... Rest, class Found>
 #if defined(__GNUC__) || defined(__clang__)
 [[gnu::always_inline]]
 #endif

@@ -188,7 +188,7 @@ constexpr auto breaks_any(type_list<Rules...> rules, capabilities const& caps, W
 }
 
 /// Calls `found` with every rule of the list that a value breaks.
-template <class... Rules, class Word, callable<rule> Found>
+template <class... Rules, class Word, class Found>
 constexpr void find_broken(type_list<Rules...> rules, capabilities const& caps, Word value,
                            Found&& found) noexcept {
     Word const allowed{value.raw & ~forbidden_bits(rules, caps)};

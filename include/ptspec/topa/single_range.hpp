@@ -49,7 +49,7 @@ using reg::ia32_rtit_output_mask_ptrs;
 
 namespace detail {
 
-template <callable<rule> Found>
+template <class Found>
 constexpr void find_broken_rules(phys_addr base, uint64_t mask, uint64_t offset,
                                  Found&& found) noexcept {
     if (address_math::non_contiguous_bits(mask) != 0) { found(rule::OUT_022); }
