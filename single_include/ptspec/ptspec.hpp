@@ -2067,17 +2067,13 @@ namespace detail {
 template <class Type, class Name>
 struct type_and_name : Type, Name {};
 
-template <class Type>
-inline constexpr bool can_be_base = __is_class(Type) && !__is_final(Type);
-
 template <class Type, class Name>
-concept finds = requires { Name::template find<Type>(); };
-
+inline constexpr bool finds_name = requires { Name::template find<Type>(); };
 template <class Type, class Name>
-inline constexpr bool finds_name = finds<Type, Name>;
-template <class Type, class Name>
-    requires can_be_base<Type>
-inline constexpr bool finds_name<Type, Name> = !finds<type_and_name<Type, Name>, Name>;
+    requires(__is_class(Type) && !__is_final(Type))
+inline constexpr bool finds_name<Type, Name> = !requires {
+    Name::template find<type_and_name<Type, Name>>();
+};
 
 }  // namespace detail
 
@@ -5487,12 +5483,7 @@ struct decode_result {
 /// have the header; the bytes after it may be missing.
 template <class Packet>
 [[nodiscard]] constexpr auto broken_header(typename Packet::raw_type bits) noexcept -> rule {
-    constexpr bool has_rules = requires { Packet::broken_header(bits); };
-    static_assert(
-        has_rules || !requires { &Packet::broken_header; },
-        "the broken_header of a packet is `static constexpr auto broken_header(raw_type) "
-        "-> ptspec::rule`");
-    if constexpr (has_rules) {
+    if constexpr (requires { Packet::broken_header(bits); }) {
         return Packet::broken_header(bits);
     } else {
         return rule::none;
@@ -5504,19 +5495,9 @@ template <class Packet>
 template <class Packet>
 [[nodiscard]] constexpr auto broken_payload(typename Packet::raw_type bits, bool strict) noexcept
     -> rule {
-    constexpr bool has_rules = requires { Packet::broken_payload(bits); };
-    constexpr bool has_strict_rules = requires { Packet::broken_when_strict(bits); };
-    static_assert(
-        has_rules || !requires { &Packet::broken_payload; },
-        "the broken_payload of a packet is `static constexpr auto "
-        "broken_payload(raw_type) -> ptspec::rule`");
-    static_assert(
-        has_strict_rules || !requires { &Packet::broken_when_strict; },
-        "the broken_when_strict of a packet is `static constexpr auto "
-        "broken_when_strict(raw_type) -> ptspec::rule`");
-    if constexpr (has_rules) {
+    if constexpr (requires { Packet::broken_payload(bits); }) {
         return Packet::broken_payload(bits);
-    } else if constexpr (has_strict_rules) {
+    } else if constexpr (requires { Packet::broken_when_strict(bits); }) {
         return strict ? Packet::broken_when_strict(bits) : rule::none;
     } else {
         return rule::none;
@@ -7472,7 +7453,7 @@ struct end_entry : bit_word<end_entry, uint64_t> {
 /// Errors: OUT-061 a next table not at a multiple of 4 KB; OUT-062 a region not aligned to its
 ///         size; OUT-063 an address beyond MAXPHYADDR.
 /// Source: OUT-042, OUT-061..063.
-template <callable<rule> Found>
+template <class Found>
 constexpr void find_broken_rules_of_base(entry which, phys_addr base, max_phys_addr width,
                                          Found&& found) noexcept {
     bool const end = which.get<entry::END>();
@@ -31041,7 +31022,7 @@ public:
 private:
     /// noinline: inlined, a walk of blocks takes 23 % more instructions (g++ 12).
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     constexpr auto decode(uint32_t slot, block_key key) -> block const* {
         auto const got = decode_block(*code_, key, form_);
@@ -31262,7 +31243,7 @@ public:
     ///
     /// noinline: inlined, a walk of blocks takes 4 % more instructions (g++ 12).
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     constexpr auto lose(gap_reason why, rule broken = rule::none) noexcept -> bool {
         if (gap_.why == gap_reason::none) {
@@ -31494,7 +31475,7 @@ private:
     /// noinline: inlined, a walk of blocks takes 0.2 % more instructions (g++ 12).
     template <class Sink>
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     constexpr void end_gap([[maybe_unused]] Sink& to, bool is_known, uint64_t ip,
                            lost_packet lost) {
@@ -32085,8 +32066,9 @@ private:
                 if (e.error == packet::error::none && changes_no_ip()) { return true; }
                 return walk_.lose(gap_reason::damage, e.broken);
             case event_type::synced: walk_.count_unread(e.offset); return true;
-            case event_type::lost: walk_.count_unread(e.offset); [[fallthrough]];
+            case event_type::lost:
             case event_type::resynced:
+                if (e.what == event_type::lost) { walk_.count_unread(e.offset); }
                 if (walk_.is_known()) { (void)walk_.lose(gap_reason::damage); }
                 return true;
             case event_type::ptwrite:

@@ -176,7 +176,7 @@ def errors(compiler, lines, *options):
         source = pathlib.Path(folder) / "source.cpp"
         source.write_text("\n".join(lines) + "\n", encoding="utf-8")
         done = subprocess.run(
-            [*compiler, "-fsyntax-only", "-Wall", "-Wextra", f"-I{ROOT / 'include'}", *options,
+            [*compiler, "-fsyntax-only", "-Werror=attributes", f"-I{ROOT / 'include'}", *options,
              str(source)], capture_output=True, text=True, check=False)
     return [line for line in done.stderr.splitlines() if re.search(r"\berror\b", line)]
 

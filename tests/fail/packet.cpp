@@ -266,24 +266,3 @@ struct toy : packet_word<toy, 4> {
 
 static_assert(classify_first<type_list<toy>>(0x02).what == opcode_byte::meaning::prefix);
 }  // namespace packet_opcode_too_long
-
-namespace packet_with_wrong_rules {
-/// The rules of a packet of your own are functions of its raw bits.
-// expect: the broken_payload of a packet is `static constexpr auto broken_payload(raw_type)
-struct debug_mark : packet_word<debug_mark, 4> {
-    struct Opcode : fixed<15, 0, 0xF302> {};
-    struct Number : field<31, 16> {};
-    struct layout : bit_layout<32, Opcode, Number> {};
-#ifndef SHOULD_FAIL
-    static constexpr auto broken_payload(raw_type bits) noexcept -> rule {
-        return bits >> 16 == 0 ? rule::PKT_255 : rule::none;
-    }
-#else
-    static constexpr auto broken_payload(debug_mark const& one) noexcept -> rule {
-        return one.get<Number>() == 0 ? rule::PKT_255 : rule::none;
-    }
-#endif
-};
-
-auto rule_of(uint32_t bits) { return broken_payload<debug_mark>(bits, false); }
-}  // namespace packet_with_wrong_rules

@@ -14,17 +14,13 @@ namespace detail {
 template <class Type, class Name>
 struct type_and_name : Type, Name {};
 
-template <class Type>
-inline constexpr bool can_be_base = __is_class(Type) && !__is_final(Type);
-
 template <class Type, class Name>
-concept finds = requires { Name::template find<Type>(); };
-
+inline constexpr bool finds_name = requires { Name::template find<Type>(); };
 template <class Type, class Name>
-inline constexpr bool finds_name = finds<Type, Name>;
-template <class Type, class Name>
-    requires can_be_base<Type>
-inline constexpr bool finds_name<Type, Name> = !finds<type_and_name<Type, Name>, Name>;
+    requires(__is_class(Type) && !__is_final(Type))
+inline constexpr bool finds_name<Type, Name> = !requires {
+    Name::template find<type_and_name<Type, Name>>();
+};
 
 }  // namespace detail
 

@@ -262,8 +262,9 @@ private:
                 if (e.error == packet::error::none && changes_no_ip()) { return true; }
                 return walk_.lose(gap_reason::damage, e.broken);
             case event_type::synced: walk_.count_unread(e.offset); return true;
-            case event_type::lost: walk_.count_unread(e.offset); [[fallthrough]];
+            case event_type::lost:
             case event_type::resynced:
+                if (e.what == event_type::lost) { walk_.count_unread(e.offset); }
                 if (walk_.is_known()) { (void)walk_.lose(gap_reason::damage); }
                 return true;
             case event_type::ptwrite:

@@ -53,12 +53,7 @@ struct decode_result {
 /// have the header; the bytes after it may be missing.
 template <class Packet>
 [[nodiscard]] constexpr auto broken_header(typename Packet::raw_type bits) noexcept -> rule {
-    constexpr bool has_rules = requires { Packet::broken_header(bits); };
-    static_assert(
-        has_rules || !requires { &Packet::broken_header; },
-        "the broken_header of a packet is `static constexpr auto broken_header(raw_type) "
-        "-> ptspec::rule`");
-    if constexpr (has_rules) {
+    if constexpr (requires { Packet::broken_header(bits); }) {
         return Packet::broken_header(bits);
     } else {
         return rule::none;
@@ -70,19 +65,9 @@ template <class Packet>
 template <class Packet>
 [[nodiscard]] constexpr auto broken_payload(typename Packet::raw_type bits, bool strict) noexcept
     -> rule {
-    constexpr bool has_rules = requires { Packet::broken_payload(bits); };
-    constexpr bool has_strict_rules = requires { Packet::broken_when_strict(bits); };
-    static_assert(
-        has_rules || !requires { &Packet::broken_payload; },
-        "the broken_payload of a packet is `static constexpr auto "
-        "broken_payload(raw_type) -> ptspec::rule`");
-    static_assert(
-        has_strict_rules || !requires { &Packet::broken_when_strict; },
-        "the broken_when_strict of a packet is `static constexpr auto "
-        "broken_when_strict(raw_type) -> ptspec::rule`");
-    if constexpr (has_rules) {
+    if constexpr (requires { Packet::broken_payload(bits); }) {
         return Packet::broken_payload(bits);
-    } else if constexpr (has_strict_rules) {
+    } else if constexpr (requires { Packet::broken_when_strict(bits); }) {
         return strict ? Packet::broken_when_strict(bits) : rule::none;
     } else {
         return rule::none;

@@ -89,7 +89,7 @@ struct end_entry : bit_word<end_entry, uint64_t> {
 /// Errors: OUT-061 a next table not at a multiple of 4 KB; OUT-062 a region not aligned to its
 ///         size; OUT-063 an address beyond MAXPHYADDR.
 /// Source: OUT-042, OUT-061..063.
-template <callable<rule> Found>
+template <class Found>
 constexpr void find_broken_rules_of_base(entry which, phys_addr base, max_phys_addr width,
                                          Found&& found) noexcept {
     bool const end = which.get<entry::END>();

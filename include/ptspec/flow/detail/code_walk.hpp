@@ -81,7 +81,7 @@ public:
     ///
     /// noinline: inlined, a walk of blocks takes 4 % more instructions (g++ 12).
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     constexpr auto lose(gap_reason why, rule broken = rule::none) noexcept -> bool {
         if (gap_.why == gap_reason::none) {
@@ -313,7 +313,7 @@ private:
     /// noinline: inlined, a walk of blocks takes 0.2 % more instructions (g++ 12).
     template <class Sink>
 #if defined(__GNUC__) || defined(__clang__)
-    [[gnu::noinline]]
+    [[gnu::__noinline__]]
 #endif
     constexpr void end_gap([[maybe_unused]] Sink& to, bool is_known, uint64_t ip,
                            lost_packet lost) {
