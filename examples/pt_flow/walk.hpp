@@ -117,28 +117,6 @@ struct timed : Sink {
     void time(trace::time const& when) { this->to.time(when); }
 };
 
-/// Walks a stretch with times in this thread.
-template <class Sink, class Code>
-void walk_stretch(stretch const& of, Code& code, flow::block_cache& cache, walk_settings const& how,
-                  trace::clock& clock, recorder& to, std::uint64_t& done) {
-    constexpr std::size_t most = std::size_t{4} << 20;  // bytes between two reports of progress
-    timed<Sink> sink{{to}};
-    flow::walker<Code, trace::clock> walk{code, cache, how.options, clock};
-    for (auto piece : of.pieces()) {
-        while (!piece.empty()) {
-            auto const now = piece.first(most);
-            piece = piece.from(now.size());
-            (void)walk.feed(borrowed_bytes{now.data(), now.size()});
-            (void)walk.run(sink);
-            done += now.size();
-            if (how.bar != nullptr) { how.bar->at(done); }
-        }
-    }
-    walk.finish();
-    (void)walk.run(sink);
-    clock = walk.clock();
-    clock.lose();
-}
 /// The gaps that another effect of uncompressed RETs on the return stack may avoid.
 struct wrong_turns {
     recorder& to;
@@ -156,12 +134,35 @@ struct counted : Sink {
     void gap(flow::gap const& one) { gaps.gap(one); }
 };
 
+/// Walks a stretch with times in this thread.
+template <class Sink, class Code>
+void walk_stretch(stretch const& of, Code& code, flow::block_cache& cache, walk_settings const& how,
+                  trace::clock& clock, wrong_turns& to, std::uint64_t& done) {
+    constexpr std::size_t most = std::size_t{4} << 20;  // bytes between two reports of progress
+    counted<timed<Sink>> sink{{{to.to}}, to};
+    flow::walker<Code, trace::clock> walk{code, cache, how.options, clock};
+    for (auto piece : of.pieces()) {
+        while (!piece.empty()) {
+            auto const now = piece.first(most);
+            piece = piece.from(now.size());
+            (void)walk.feed(borrowed_bytes{now.data(), now.size()});
+            (void)walk.run(sink);
+            done += now.size();
+            if (how.bar != nullptr) { how.bar->at(done); }
+        }
+    }
+    walk.finish();
+    (void)walk.run(sink);
+    clock = walk.clock();
+    clock.lose();
+}
 template <class Code, class Shows>
 void walk_in_order(std::vector<stretch> const& all, Code& code, walk_settings const& how,
                    report& to, Shows const& shows) {
     own_block_cache blocks;
     trace::clock clock{how.clock};
     std::uint64_t done = 0;
+    std::uint64_t wrong = 0;
     auto needs = to.wants();
     needs.window = how.window.has_value();
     auto const flush = [&](records& from) {
@@ -171,11 +172,18 @@ void walk_in_order(std::vector<stretch> const& all, Code& code, walk_settings co
     for (auto const& one : all) {
         recorder reports{needs, one.offset(), code.changing_thread(), code.is_one_thread(), flush};
         if (one.is_after_gap()) { reports.gap({.why = flow::gap_reason::missing_trace}); }
+        wrong_turns turns{reports};
         needs.instructions
-            ? walk_stretch<instruction_recorder>(one, code, blocks.cache(), how, clock, reports,
-                                                 done)
-            : walk_stretch<block_recorder>(one, code, blocks.cache(), how, clock, reports, done);
+            ? walk_stretch<instruction_recorder>(one, code, blocks.cache(), how, clock, turns, done)
+            : walk_stretch<block_recorder>(one, code, blocks.cache(), how, clock, turns, done);
         flush(reports.all());
+        wrong += turns.count;
+    }
+    if (wrong != 0 && how.tries_other_ret) {
+        bool const is_pop = how.options.on_ret_mismatch == trace::ret_mismatch::pop;
+        tool::print_error(std::to_string(wrong) + " wrong turns; --ret " +
+                          std::string{is_pop ? "keep" : "pop"} +
+                          " was not tried, since times or changing code are needed (GEN-134)");
     }
 }
 
