@@ -9,7 +9,9 @@
 
 The first `#include <ptspec/...>` of a file is replaced by its contents; nothing else is changed. In
 ptspec/base/one_copy.hpp, the check against the single header is replaced by one against separate
-headers. Exit status: 0 success, 1 rejected or (with --check) stale, 2 wrong usage.
+headers. The macro of ptspec/base/attribute.hpp is defined and undefined once.
+
+Exit status: 0 success, 1 rejected or (with --check) stale, 2 wrong usage.
 """
 
 import argparse
@@ -26,6 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 START = "ptspec/ptspec.hpp"
 SYSTEM_HEADERS = ("<stddef.h>", "<stdint.h>")
 ONE_COPY = "ptspec/base/one_copy.hpp"
+UNDEFINE = "#undef PTSPEC_ATTRIBUTE"
 
 SPDX = "// SPDX-License-Identifier: BSL-1.0"
 HEAD = """\
@@ -87,7 +90,7 @@ class Amalgam:
                 depth += 1 if condition[1] == "if" else -1
             if match := INCLUDE.match(line):
                 self.follow(match[1], depth, (*includers, name), here)
-            elif line != "#pragma once" and line != SPDX:
+            elif line not in ("#pragma once", SPDX, UNDEFINE):
                 body.append(line)
         self.done.add(name)
         text = re.sub(r"\n{3,}", "\n\n", "\n".join(body).strip("\n"))
@@ -118,7 +121,7 @@ class Amalgam:
     def text(self):
         system = "\n".join(f"#include {name}" for name in sorted(self.system))
         head = HEAD.format(spdx=SPDX, version=self.version(), system=system)
-        return head + "".join(self.parts)
+        return head + "".join(self.parts) + f"\n{UNDEFINE}\n"
 
 
 def run(root, output, check):
@@ -153,7 +156,8 @@ SMALL = {
                "#define PTSPEC_VERSION_MAJOR 1\n#define PTSPEC_VERSION_MINOR 2\n"
                "#define PTSPEC_VERSION_PATCH 3\n",
     "a": "#include <stdint.h>\n#include <stddef.h>\n\nint a;\n\n\n",
-    "b": "#include <ptspec/a.hpp>\n\n#include <stdint.h>  // uint64_t\n\n#if 1\nint b;\n#endif\n",
+    "b": "#include <ptspec/a.hpp>\n\n#include <stdint.h>  // uint64_t\n\n#if 1\nint b;\n#endif\n"
+         "#undef PTSPEC_ATTRIBUTE\n",
 }
 
 EXPECTED = HEAD.format(spdx=SPDX, version="1.2.3",
@@ -173,6 +177,8 @@ int a;
 #if 1
 int b;
 #endif
+
+#undef PTSPEC_ATTRIBUTE
 """
 
 # File to change, old text, new text, and the expected message.

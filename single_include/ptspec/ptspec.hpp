@@ -1565,6 +1565,19 @@ template <class Word>
 
 }  // namespace ptspec
 
+// ---- ptspec/base/attribute.hpp ----
+
+// No #pragma once: each header that uses the macro includes this file last, and undefines the macro
+// at its end.
+
+// PTSPEC_ATTRIBUTE(noinline) is [[gnu::__noinline__]]; nothing for a compiler without it. The
+// underscores are added here, because some headers define macros such as `noinline`.
+#if defined(__GNUC__) || defined(__clang__)
+#define PTSPEC_ATTRIBUTE(name) [[gnu::__##name##__]]
+#else
+#define PTSPEC_ATTRIBUTE(name)
+#endif
+
 // ---- ptspec/base/bytes.hpp ----
 
 /// Byte ranges: borrowed for reading, borrowed for writing, and owned. Little-endian loads and
@@ -1788,10 +1801,7 @@ public:
     /// stores, so the bytes after the first `count` are overwritten.
     ///
     /// always_inline: without it writing takes up to 1.6 % more (g++ 12).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::always_inline]]
-#endif
-    [[nodiscard]]
+    PTSPEC_ATTRIBUTE(always_inline) [[nodiscard]]
     constexpr auto append(wide_bits bytes, size_t count) noexcept -> bool;
 
 private:
@@ -5108,9 +5118,7 @@ namespace ptspec::packet {
 ///
 /// always_inline: without it reading takes up to 1 % more instructions (clang 19).
 template <class Body, class First, class... Rest>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
+PTSPEC_ATTRIBUTE(always_inline)
 constexpr auto for_kind(kind which, Body&& body, type_list<First, Rest...> /*packets*/) {
     using result = decltype(body.template operator()<First>());
     if constexpr (same_as<result, void>) {
@@ -5186,9 +5194,7 @@ static_assert(sizeof(any_packet) <= 24 && __is_trivially_copyable(any_packet));
 ///
 /// always_inline: without it `for_each` takes 1.5 % more instructions (g++ 12).
 template <class Packets = all, class Visitor>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
+PTSPEC_ATTRIBUTE(always_inline)
 constexpr auto visit(Visitor&& visitor, any_packet const& packet) {
     return for_kind(
         packet.kind(), [&]<class Packet>() { return visitor(packet.template as<Packet>()); },
@@ -8656,9 +8662,7 @@ struct reserved_bits : value_rule<Broken> {
 template <auto Leaf, class Bit, rule Broken, class... Fields>
 struct gate : value_rule<Broken> {
     /// always_inline: without it a check takes 2.1 times as many instructions (g++ -Os).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::always_inline]]
-#endif
+    PTSPEC_ATTRIBUTE(always_inline)
     static constexpr auto forbidden(capabilities const& caps) noexcept -> uint64_t {
         return (caps.*Leaf).template get<Bit>() ? 0 : (... | field_mask<Fields>);
     }
@@ -8694,9 +8698,7 @@ struct addr_cfg_rule : value_rule<rule::REG_037> {
 /// Source: REG-028, REG-029.
 struct frequency_rule : value_rule<rule::REG_028> {
     /// always_inline: without it a check takes 4 % more instructions (g++).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::always_inline]]
-#endif
+    PTSPEC_ATTRIBUTE(always_inline)
     static constexpr auto rejects(capabilities const& caps, ia32_rtit_ctl value) noexcept -> bool {
         return (caps.mtc_periods() >> value.get<ia32_rtit_ctl::MTCFreq>() & 1U) == 0 ||
                (caps.cyc_thresholds() >> value.get<ia32_rtit_ctl::CycThresh>() & 1U) == 0 ||
@@ -8762,9 +8764,7 @@ using of_status = type_list<  //
 
 /// always_inline: without it a check takes 1.6 times as many instructions (clang 19).
 template <class... Rules>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
+PTSPEC_ATTRIBUTE(always_inline)
 constexpr auto forbidden_bits(type_list<Rules...>, capabilities const& caps) noexcept -> uint64_t {
     return (... | Rules::forbidden(caps));
 }
@@ -8773,9 +8773,7 @@ constexpr auto forbidden_bits(type_list<Rules...>, capabilities const& caps) noe
 ///
 /// always_inline: without it a check takes 3.1 times as many instructions (g++).
 template <class... Rules, class Word>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
+PTSPEC_ATTRIBUTE(always_inline)
 constexpr auto breaks_any(type_list<Rules...> rules, capabilities const& caps, Word value) noexcept
     -> bool {
     return (value.raw & forbidden_bits(rules, caps)) != 0 || (... || Rules::rejects(caps, value));
@@ -8819,10 +8817,7 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_ctl value,
 /// True when a value of IA32_RTIT_CTL breaks no rule by itself.
 ///
 /// always_inline: for the reason given at `breaks_any`.
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
-[[nodiscard]]
+PTSPEC_ATTRIBUTE(always_inline) [[nodiscard]]
 constexpr auto is_legal(capabilities const& caps, ia32_rtit_ctl value) noexcept -> bool {
     return !detail::breaks_any(detail::rules::of_ctl{}, caps, value) &&
            !detail::breaks_any(detail::rules::of_trace_en{}, caps, value);
@@ -9077,9 +9072,7 @@ struct pt_msr_facts {
 
 /// always_inline: as `rule_of_absence`.
 template <class... Rows>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
+PTSPEC_ATTRIBUTE(always_inline)
 constexpr auto facts_in(type_list<Rows...>, uint32_t index) noexcept -> pt_msr_facts {
     pt_msr_facts found;
     (void)(... || (index - Rows::first < Rows::count &&
@@ -9109,10 +9102,7 @@ inline constexpr uint32_t last_pt_msr = ia32_rtit_addr::address(ia32_rtit_addr::
 /// always_inline: without it the check of a constant index has 2 instructions more (g++ 12).
 ///
 /// Source: REG-017, REG-018.
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
-[[nodiscard]]
+PTSPEC_ATTRIBUTE(always_inline) [[nodiscard]]
 constexpr auto covers(msr_index index) noexcept -> bool {
     return is_pt_msr(index) || index == reg::ia32_perf_global_status::address ||
            index == reg::ia32_perf_global_status_reset::address ||
@@ -9129,9 +9119,7 @@ namespace detail {
 /// Source: REG-001, REG-012..015, REG-017.
 ///
 /// always_inline: without it a WRMSR that faults takes 6 % more instructions (clang 19).
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
+PTSPEC_ATTRIBUTE(always_inline)
 constexpr auto rule_of_absence(capabilities const& caps, msr_index index) noexcept -> rule {
     if (!is_pt_msr(index)) { return rule::none; }
     auto const msr = facts_in(rows::pt{}, index.value);
@@ -9238,9 +9226,7 @@ constexpr auto table_of(type_list<Rows...>) noexcept -> pt_msr_table {
 ///
 /// noinline: inlined, a driver has 0.2 KB more (g++ 12, clang 14).
 template <class... Rows>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::__noinline__]]
-#endif
+PTSPEC_ATTRIBUTE(noinline)
 constexpr auto value_in(type_list<Rows...>, msr_state& state, uint32_t index) noexcept
     -> uint64_t* {
     uint64_t* found = nullptr;
@@ -9371,9 +9357,7 @@ constexpr void find_broken_rules_of_xss(capabilities const& caps, reg::ia32_xss 
 ///
 /// always_inline: without it a check has 760 bytes more (g++ -Os).
 template <class Row, class... Rest>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
+PTSPEC_ATTRIBUTE(always_inline)
 constexpr auto is_legal(type_list<Row, Rest...>, capabilities const& caps, uint32_t index,
                         uint64_t value) noexcept -> bool {
     if constexpr (sizeof...(Rest) != 0) {
@@ -9387,9 +9371,7 @@ constexpr auto is_legal(type_list<Row, Rest...>, capabilities const& caps, uint3
 ///
 /// always_inline: as `is_legal`.
 template <class Row, class... Rest, class Found>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
+PTSPEC_ATTRIBUTE(always_inline)
 constexpr void find_broken_rules(type_list<Row, Rest...>, capabilities const& caps, uint32_t index,
                                  uint64_t value, Found&& found) noexcept {
     if constexpr (sizeof...(Rest) != 0) {
@@ -9443,10 +9425,7 @@ constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
 /// The most specific rule by which a WRMSR at CPL 0 raises #GP.
 ///
 /// noinline: without it a check whose rule is unused takes 4.7 times as long.
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::__noinline__, gnu::pure]]
-#endif
-[[nodiscard]]
+PTSPEC_ATTRIBUTE(noinline) PTSPEC_ATTRIBUTE(pure) [[nodiscard]]
 constexpr auto broken_rule(capabilities const& caps, msr_state const& now, msr_index index,
                            uint64_t value, policy const& how = {}) noexcept -> rule {
     first_rule first;
@@ -9457,10 +9436,7 @@ constexpr auto broken_rule(capabilities const& caps, msr_state const& now, msr_i
 /// True when a WRMSR at CPL 0 raises #GP.
 ///
 /// always_inline: one test of a mask if the capabilities are constant, 43 instructions, not 79.
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
-[[nodiscard]]
+PTSPEC_ATTRIBUTE(always_inline) [[nodiscard]]
 constexpr auto write_faults(capabilities const& caps, msr_state const& now, msr_index index,
                             uint64_t value, policy const& how = {}) noexcept -> bool {
     if (!is_pt_msr(index)) { return broken_rule(caps, now, index, value, how) != rule::none; }
@@ -9482,10 +9458,7 @@ constexpr auto write_faults(capabilities const& caps, msr_state const& now, msr_
 ///         rules of `find_broken_rules`.
 ///
 /// always_inline: as `write_faults`; 58 instructions, not 416 (clang 19).
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
-[[nodiscard]]
+PTSPEC_ATTRIBUTE(always_inline) [[nodiscard]]
 constexpr auto check_write(capabilities const& caps, msr_state const& now, msr_index index,
                            uint64_t value, unsigned cpl = 0, policy const& how = {}) noexcept
     -> verdict {
@@ -10862,9 +10835,7 @@ constexpr auto load_next_region(output_state& s, access::msr_state& now, Memory&
 /// that the caller keeps it in registers.
 ///
 /// noinline: inlined, a write of 2 bytes takes 1.5 times as long (g++ 12).
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::__noinline__]]
-#endif
+PTSPEC_ATTRIBUTE(noinline)
 inline auto entry_after_link(output_state const& s, uint64_t end, uint8_t const* place,
                              uint64_t room) noexcept -> uint8_t const* {
     bool const to_same_table = end == topa::link_to(s.position.table).raw;
@@ -10878,9 +10849,7 @@ inline auto entry_after_link(output_state const& s, uint64_t end, uint8_t const*
 ///
 /// always_inline: without it a write of 2 bytes takes 1.2 times as long (clang 19).
 template <memory_port Memory>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
+PTSPEC_ATTRIBUTE(always_inline)
 constexpr auto try_next_region(output_state& s, Memory& memory, output_window const& full) noexcept
     -> bool {
     using topa::entry;
@@ -10977,9 +10946,7 @@ public:
     ///
     /// always_inline: without it a write of 2 bytes takes twice as long (g++ 12).
     template <memory_port Memory>
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::always_inline]]
-#endif
+    PTSPEC_ATTRIBUTE(always_inline)
     constexpr auto write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept
         -> write_result {
         size_t const count = bytes.size();
@@ -11055,9 +11022,7 @@ private:
     ///
     /// always_inline: without it a write of 8 bytes takes 1.3 times as long.
     template <memory_port Memory>
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::always_inline]]
-#endif
+    PTSPEC_ATTRIBUTE(always_inline)
     constexpr auto write_slow(access::msr_state& now, Memory& memory, byte_view bytes) noexcept
         -> write_result {
         write_result const result = write_rest(now, memory, bytes);
@@ -12994,9 +12959,7 @@ constexpr auto call_pads(Visitor& visitor, unsigned count, at where) -> bool {
 /// always_inline: else clang keeps the visitor in memory, and events with times take 1.4 times as
 /// long (clang 19).
 template <class Visitor, class Packet>
-#if defined(__clang__)
-[[gnu::always_inline]]
-#endif
+PTSPEC_ATTRIBUTE(always_inline)
 constexpr auto call(Visitor& visitor, Packet const& packet, at where) -> bool {
     if constexpr (same_as<Packet, packet::pad> && accepts_pad_runs<Visitor>) {
         return call_pads(visitor, 1, where);
@@ -13601,9 +13564,7 @@ private:
 
     /// noinline: without it, binding all packets one by one takes up to 31 % more instructions
     /// (g++ 12).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     constexpr auto add_other(packet::any_packet const& which, at where) noexcept -> binding {
         here_ = {where.offset, which.kind()};
         violated_.broken = rule::none;
@@ -14441,9 +14402,7 @@ constexpr auto is_valid_packet(uint64_t low, uint64_t high, packet::kind which,
 ///
 /// always_inline: without it `for_each` takes 19 % more instructions (g++ 12).
 template <class Packets>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
+PTSPEC_ATTRIBUTE(always_inline)
 constexpr auto row_at(uint8_t const* at, bool strict) noexcept -> size_t {
     opcode_info_table const& all = opcode_infos<Packets>;
     size_t const first = *at;
@@ -14543,9 +14502,7 @@ constexpr auto quick_decode_cyc(uint64_t image, uint64_t last_ip) noexcept -> qu
 ///
 /// always_inline: without it next() takes 4 % more instructions (g++ 12).
 template <class Packets>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
+PTSPEC_ATTRIBUTE(always_inline)
 constexpr auto quick_decode(uint8_t const* at, uint64_t last_ip, bool strict) noexcept
     -> quick_packet {
     size_t const row = row_at<Packets>(at, strict);
@@ -14610,9 +14567,7 @@ struct visitor_call {
 
     /// always_inline: without it next() takes 2 % more instructions (g++ 12).
     template <class Packet>
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::always_inline]]
-#endif
+    PTSPEC_ATTRIBUTE(always_inline)
     constexpr auto operator()() const -> bool {
         uint64_t const low = load_le64(from) & first_bytes_masks.low[where.length];
         uint64_t const high = load_le64(from + 8) & first_bytes_masks.high[where.length];
@@ -14856,9 +14811,7 @@ struct lane_sums {
         return at + length;
     }
     /// noinline: inlined, a summary takes 5 % more instructions (g++ 12, clang 19).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     constexpr auto add_decoded(uint8_t const* at) noexcept -> uint8_t const* {
         opcode_info const one = opcode_info_at<Packets>(at, strict);
         if (one.length != 0) { others.add(one.which, one.length); }
@@ -15044,10 +14997,7 @@ public:
     ///
     /// always_inline: keeps the state in registers between two calls. Without it next() takes 1.5 %
     /// more instructions (g++ 12), or 2.9 times as many (clang 19).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::always_inline]]
-#endif
-    [[nodiscard]]
+    PTSPEC_ATTRIBUTE(always_inline) [[nodiscard]]
     constexpr auto next() noexcept -> item {
         if (now_.in.position() < now_.fast_limit) [[likely]] {
             using packet::kind;
@@ -15175,9 +15125,7 @@ private:
 
     /// noinline: keeps the cold members out of registers. Without it next() takes 15 % more
     /// instructions on packets of all kinds (clang 19).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     static constexpr auto initial_state(byte_view bytes, bool is_whole, reader_options how) noexcept
         -> state {
         return {.in = is_whole ? chunked_input{bytes} : chunked_input{},
@@ -15226,18 +15174,14 @@ private:
     ///
     /// noinline: keeps the cold path out of the caller's registers. Without it next() takes 44 %
     /// more instructions (g++ 12).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     static constexpr auto slow_path(reader copy) noexcept -> step {
         item const got = copy.next_slow_path();
         return {copy.now_, got};
     }
     /// always_inline: without it next() takes 17 % more instructions (clang 19). Not part of
     /// next(), where the lifetimes of its variables would be longer.
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::always_inline]]
-#endif
+    PTSPEC_ATTRIBUTE(always_inline)
     constexpr auto next_by_value() noexcept -> item {
         if constexpr (__is_empty(Hook)) {
             auto after = slow_path(*this);
@@ -16737,15 +16681,11 @@ struct event_buffer {
     event* end;
 
     template <packet::packet_type Packet>
-#if defined(__clang__)
-    [[gnu::always_inline]]
-#endif
+    PTSPEC_ATTRIBUTE(always_inline)
     constexpr auto branches(Packet const& which, at where, Clock& clock) noexcept -> bool {
         return write(event_type::branches, which, where, clock, false, false, 0, 0);
     }
-#if defined(__clang__)
-    [[gnu::always_inline]]
-#endif
+    PTSPEC_ATTRIBUTE(always_inline)
     constexpr auto branch(packet::tip const& which, at where, Clock& clock) noexcept -> bool {
         bool const has_to = which.has_ip();
         return write(event_type::indirect_branch, which, where, clock, false, has_to, 0,
@@ -16765,9 +16705,7 @@ struct event_buffer {
 private:
     /// Member by member: an event that is built and copied takes 2 % more instructions (g++ 12).
     template <packet::packet_type Packet>
-#if defined(__clang__)
-    [[gnu::always_inline]]
-#endif
+    PTSPEC_ATTRIBUTE(always_inline)
     constexpr auto write(event_type what, Packet const& which, at where, Clock& clock, bool has_ip,
                          bool has_to, uint64_t ip, uint64_t to) noexcept -> bool {
         next->what = what;
@@ -16822,16 +16760,12 @@ struct simple_packets {
 
     template <packet::packet_type Packet>
         requires one_of<Packet, packet::tnt_short, packet::tnt_long>
-#if defined(__clang__)
-    [[gnu::always_inline]]
-#endif
+    PTSPEC_ATTRIBUTE(always_inline)
     constexpr auto operator()(Packet const& which, at where) -> bool {
         if (!takes_branches) { return bind(which, where); }
         return out.branches(which, where, *clock);
     }
-#if defined(__clang__)
-    [[gnu::always_inline]]
-#endif
+    PTSPEC_ATTRIBUTE(always_inline)
     constexpr auto operator()(packet::tip const& which, at where) -> bool {
         if (!takes_branches) { return bind(which, where); }
         return out.branch(which, where, *clock);
@@ -17080,9 +17014,7 @@ private:
         return events_.ready == 0 || (is_known && !changes_state.has(which));
     }
     /// noinline: inlined, a trace without CYCs takes 4 % more instructions (g++ 12).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     constexpr void read_batch() noexcept {
         unsigned const begin = events_.count;
         auto const plain = visit_simple_packets(
@@ -18437,10 +18369,7 @@ template <packet_sink Sink>
 ///
 /// noinline: inlined, branches take 5 % more instructions (clang 19).
 template <packet_sink Sink>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::__noinline__]]
-#endif
-[[nodiscard]]
+PTSPEC_ATTRIBUTE(noinline) [[nodiscard]]
 constexpr auto append_aligned_tip(Sink& to, writer_state& now, writer_options const& how,
                                   uint64_t ip) noexcept -> bool {
     bool const is_padded = how.pads == pad_policy::skylake;
@@ -20816,9 +20745,7 @@ constexpr void begin_overflow(generator_state& s) noexcept {
 ///
 /// noinline: inlined, branches take 3 % more instructions and cycles 4 % (g++ 12).
 template <class Sink, class Add>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::__noinline__]]
-#endif
+PTSPEC_ATTRIBUTE(noinline)
 constexpr void put_packets(generator_state& s, Sink& to, Add const& add) noexcept {
     if (s.in_overflow) { return; }
     trace::packet_batch<> batch{s.writer, s.write_options};
@@ -22160,9 +22087,7 @@ namespace detail {
 ///
 /// always_inline: without it branches take 1 % more instructions (clang 19).
 template <class Action, class Sink>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
+PTSPEC_ATTRIBUTE(always_inline)
 constexpr void generate(generator_state& s, Action const& e, Sink& to) noexcept {
     if constexpr (requires { try_fast_path(s, e); }) {
         if (try_fast_path(s, e)) { return; }
@@ -22611,9 +22536,7 @@ private:
 
     /// noinline: inlined, branches take 12 % more instructions (g++ 12).
     template <class Action, memory_port Memory>
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     constexpr auto on_slow_path(Action const& e, Memory& memory) noexcept -> port_fault {
         if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
         detail::generate(state_, e, queue_);
@@ -22690,9 +22613,7 @@ private:
     }
     /// noinline: inlined, branches take 2 % more instructions (g++ 12).
     template <memory_port Memory>
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     constexpr auto on_trace_en_changed(Memory& memory) noexcept -> port_fault {
         if (output_active_) { return flush(memory); }
         ctl_at_start_ = state_.msrs.ctl;
@@ -23136,9 +23057,7 @@ class msr_sequence {
 public:
     constexpr explicit msr_sequence(Msrs& msrs) noexcept : msrs_{msrs} {}
 
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     constexpr auto read(msr_index index) noexcept -> uint64_t {
         if (fault_.happened) { return 0; }
         port_value const got = msrs_.read(index.value);
@@ -23154,9 +23073,7 @@ public:
         return Word{read(Word::address)};
     }
     /// False after a fault.
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     constexpr auto write(msr_index index, uint64_t value) noexcept -> bool {
         if (fault_.happened) { return false; }
         if (!msrs_.write(index.value, value)) {
@@ -23435,9 +23352,7 @@ constexpr auto is_chosen(msr_choice which, ia32_rtit_ctl ctl, access::pt_msr con
 ///
 /// noinline: four procedures share it. Inlined, a driver has 0.6 KB more (g++ 12).
 template <class Sequence>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::__noinline__]]
-#endif
+PTSPEC_ATTRIBUTE(noinline)
 constexpr void program(Sequence& to, access::msr_state const& from,
                        msr_choice which = msr_choice::all) noexcept {
     for (access::pt_msr const& msr : access::pt_msrs) {
@@ -23877,9 +23792,7 @@ namespace detail {
 ///
 /// noinline: for the reason given at `program`.
 template <class Sequence>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::__noinline__]]
-#endif
+PTSPEC_ATTRIBUTE(noinline)
 constexpr void read_chosen(Sequence& from, access::msr_state& to, msr_choice which) noexcept {
     for (access::pt_msr const& msr : access::pt_msrs) {
         if (is_chosen(which, to.ctl, msr)) { access::set_raw(to, msr.index, from.read(msr.index)); }
@@ -24252,10 +24165,7 @@ struct region_offset {
 /// The place at an offset from the start of the ring, modulo its size.
 ///
 /// noinline: inlined, a driver has 0.2 KB more (g++ 12, clang 19).
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::__noinline__]]
-#endif
-[[nodiscard]]
+PTSPEC_ATTRIBUTE(noinline) [[nodiscard]]
 constexpr auto region_at(ring const& in, uint64_t offset) noexcept -> region_offset {
     region_offset place{0, offset % in.bytes};
     while (place.offset >= topa::bytes_in(in.regions[place.region].size)) {
@@ -24278,10 +24188,7 @@ constexpr auto region_at(ring const& in, uint64_t offset) noexcept -> region_off
 /// noinline: inlined, a driver has 0.3 KB more (g++ 12).
 /// Errors: not found: the position is in no table of the ring, or beyond the end of its region.
 /// Source: PRG-086, PRG-129, PRG-143.
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::__noinline__]]
-#endif
-[[nodiscard]]
+PTSPEC_ATTRIBUTE(noinline) [[nodiscard]]
 constexpr auto offset_of(ring const& in, output_registers const& now) noexcept -> ring_offset {
     auto const where = topa::position_in(now.base, now.mask_ptrs);
     size_t table = 0;
@@ -24490,10 +24397,7 @@ struct [[nodiscard]] ring_update {
 /// noinline: inlined, a driver has 0.3 KB more (g++ 12).
 /// Errors: not found: the position is in no table of the ring, or beyond the end of its region.
 /// Source: PRG-086, PRG-129, PRG-143.
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::__noinline__]]
-#endif
-[[nodiscard]]
+PTSPEC_ATTRIBUTE(noinline) [[nodiscard]]
 constexpr auto offset_of(ring const& in, stopped_trace const& now) noexcept -> ring_offset {
     auto at = offset_of(in, now.output);
     if (!at || at.at_region_end || !now.status.get<ia32_rtit_status::Stopped>()) { return at; }
@@ -31021,9 +30925,7 @@ public:
 
 private:
     /// noinline: inlined, a walk of blocks takes 23 % more instructions (g++ 12).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     constexpr auto decode(uint32_t slot, block_key key) -> block const* {
         auto const got = decode_block(*code_, key, form_);
         error_ = got.error;
@@ -31242,9 +31144,7 @@ public:
     /// A gap begins, which is reported when an IP after it is known. Returns true.
     ///
     /// noinline: inlined, a walk of blocks takes 4 % more instructions (g++ 12).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     constexpr auto lose(gap_reason why, rule broken = rule::none) noexcept -> bool {
         if (gap_.why == gap_reason::none) {
             gap_ = {.why = why,
@@ -31474,9 +31374,7 @@ private:
 
     /// noinline: inlined, a walk of blocks takes 0.2 % more instructions (g++ 12).
     template <class Sink>
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     constexpr void end_gap([[maybe_unused]] Sink& to, bool is_known, uint64_t ip,
                            lost_packet lost) {
         gap_.has_to = is_known;
@@ -32856,10 +32754,7 @@ struct successors {
 ///
 /// always_inline: a call for each block costs 30 % (gzip, g++ 12).
 template <class Take>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
-[[nodiscard]]
+PTSPEC_ATTRIBUTE(always_inline) [[nodiscard]]
 constexpr auto take_near_action(successors const& of, uint64_t to, Take&& take) noexcept -> bool {
     namespace action = engine::action;
     using enum x86::instruction_class;
@@ -32976,3 +32871,5 @@ static_assert(memory_port<memory_model<8>> && msr_port<msr_model<1>>);
 static_assert(cpuid_port<cpuid_model<1>> && pmi_port<pmi_model>);
 
 }  // namespace ptspec::simulate
+
+#undef PTSPEC_ATTRIBUTE

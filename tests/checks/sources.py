@@ -174,12 +174,15 @@ def after_brackets(tokens, opening, closing):
 
 
 def without_attributes(head):
-    tokens, depth = [], 0
+    tokens, depth, skipped = [], 0, 0
     for token in head:
+        if token == "PTSPEC_ATTRIBUTE":
+            skipped = len("(x)") + 1
         depth += token == "[["
-        if depth == 0:
+        if depth == 0 and skipped == 0:
             tokens.append(token)
         depth -= token == "]]"
+        skipped -= skipped != 0
     return tokens
 
 

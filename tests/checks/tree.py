@@ -32,6 +32,8 @@ UMBRELLAS = ("core", "registers", "tables", "trace", "events", "flow", "model", 
 # Stops the build when the single header and separate headers meet in one translation unit. It
 # defines a macro for that.
 ONE_COPY = "base/one_copy"
+# Defines a macro for the headers that include it, which undefine it.
+ATTRIBUTE_HEADER = "base/attribute"
 
 LIBRARY_MAY_INCLUDE = ("<stdint.h>", "<stddef.h>")
 
@@ -50,11 +52,14 @@ RULES = {
     "umbrella-twice": "ptspec.hpp includes {header} a second time",
     "umbrella-order": "{header} must come after {earlier}",
     "umbrella-own": "an umbrella header contains only includes",
-    "pragma-once": "a header has `#pragma once` once, on a line of its own",
+    "pragma-once": "a header has `#pragma once` once, on a line of its own, but for "
+                   f"{ATTRIBUTE_HEADER}.hpp",
     "spdx": "the first line (after `#!`) must be `{mark} SPDX-License-Identifier: BSL-1.0`",
     "macro": "no macros in include/: {name}",
-    "attribute": "an attribute of a compiler stands on a line of its own, between "
-                 "`#if {compilers}` and `#endif`",
+    "attribute": "an attribute of a compiler is PTSPEC_ATTRIBUTE(name), or stands on a line of its "
+                 "own, between `#if {compilers}` and `#endif`",
+    "attribute-scope": "a header with PTSPEC_ATTRIBUTE includes <ptspec/base/attribute.hpp> last, "
+                       "and its last line undefines the macro",
     "torn": "a line must not end between the return type and the name of a function",
     "mirror": "its test {test} is missing",
     "machine-path": "a path that exists on one machine only: {name}",
@@ -72,11 +77,11 @@ MACHINE_PATH = re.compile(r"/(?:work|root|home)[/]\S*|/tmp/[a-z]\S*")
 LEFTOVER = re.compile(r"\b(?:TOD[O]|FIXM[E]|XX[X])\b|^(?:<{7}|>{7}) .*", re.M)
 
 # Attributes of one vendor; other compilers warn about them. A comment after one would let
-# clang-format break the declaration below it.
+# clang-format break the declaration below it. PTSPEC_ATTRIBUTE is for those of GNU.
 ATTRIBUTE = re.compile(r"\[\[(?:[^\]\n/]*[\s,])?(?P<vendor>gnu|clang|msvc)::")
-# clang accepts the attributes of GNU, too.
-VENDORS = {"gnu": ("defined(__GNUC__) || defined(__clang__)", "defined(__clang__)"),
-           "clang": ("defined(__clang__)",), "msvc": ("defined(_MSC_VER)",)}
+VENDORS = {"clang": "defined(__clang__)", "msvc": "defined(_MSC_VER)"}
+ATTRIBUTE_USE = re.compile(r"^[^/\n]*\bPTSPEC_ATTRIBUTE\(", re.M)
+LAST_INCLUDE = re.compile(r"^#include (<[^>]*>)(?![\s\S]*^#include)", re.M)
 TORN = re.compile(r"^[^/\n]*\b(?:constexpr|consteval|inline|static)[ \t]+(?:auto|void)$", re.M)
 
 # A register or a packet: `struct x : bit_word<x, ...>`, or with a base, `struct y : some<y>`.
@@ -87,7 +92,7 @@ HARDWARE_WORD = re.compile(
 # The beginning of a function declaration: attributes, with comments after them, and the name.
 # Operators and functions that are defined outside their class do not match.
 FUNCTION = re.compile(
-    r"^[ \t]*(?P<attributes>(?:\[\[.*?\]\]\s*(?://[^\n]*\s*)?)*)"
+    r"^[ \t]*(?P<attributes>(?:(?:\[\[.*?\]\]|PTSPEC_ATTRIBUTE\(\w+\))\s*(?://[^\n]*\s*)?)*)"
     r"(?:(?:friend|static|inline|constexpr|consteval)\s+)*auto\s+"
     r"(?P<name>(?!operator\b)\w+)\(", re.M)
 NODISCARD_TYPE = re.compile(r"\b(?:struct|class) \[\[[^\]]*\bnodiscard\b[^\]]*\]\] (\w+)")
@@ -167,7 +172,7 @@ def check_umbrella(headers):
     for header in headers.text:
         placed = (ORDER.rank(header) is not None and ORDER.is_in("library", header) and
                   "/detail/" not in header)
-        if placed and header not in (one_copy, *umbrellas, *seen):
+        if placed and header not in (one_copy, f"ptspec/{ATTRIBUTE_HEADER}.hpp", *umbrellas, *seen):
             yield Finding("umbrella-missing", path, header=header)
     own = re.compile(r"^(?!\s*(?://|#[ \t]*include\b|#pragma once$))[ \t]*\S", re.M)
     for header in umbrellas:
@@ -175,20 +180,31 @@ def check_umbrella(headers):
             yield Finding("umbrella-own", f"include/{header}", line)
 
 
+def check_attributes(path, text, lines):
+    for line, match in matches(ATTRIBUTE, text):
+        compilers = VENDORS.get(match["vendor"])
+        fenced = (lines[line - 2] == f"#if {compilers}" and lines[line:line + 1] == ["#endif"])
+        if not fenced or not re.fullmatch(r"\s*\[\[[\w:, ]+\]\]", lines[line - 1]):
+            yield Finding("attribute", path, line, compilers=compilers or "..")
+    last = LAST_INCLUDE.search(text)
+    includes_last = last is not None and last[1] == f"<ptspec/{ATTRIBUTE_HEADER}.hpp>"
+    uses = [line for line, _ in matches(ATTRIBUTE_USE, text)]
+    is_undefined = lines[-1:] == ["#undef PTSPEC_ATTRIBUTE"]
+    if not bool(uses) == includes_last == is_undefined:
+        yield Finding("attribute-scope", path, *uses[:1])
+
+
 def check_one_header(header, text):
     path = f"include/{header}"
     for line, match in matches(DEFINE, text):
         allowed = {"ptspec/base/version.hpp": "PTSPEC_VERSION",
-                   f"ptspec/{ONE_COPY}.hpp": "PTSPEC_SEPARATE_HEADERS"}.get(header)
+                   f"ptspec/{ONE_COPY}.hpp": "PTSPEC_SEPARATE_HEADERS",
+                   f"ptspec/{ATTRIBUTE_HEADER}.hpp": "PTSPEC_ATTRIBUTE"}.get(header)
         if allowed is None or not match[1].startswith(allowed):
             yield Finding("macro", path, line, name=match[1])
     lines = text.splitlines()
-    for line, match in matches(ATTRIBUTE, text):
-        compilers = VENDORS[match["vendor"]]
-        fenced = (lines[line - 2] in [f"#if {some}" for some in compilers] and
-                  lines[line:line + 1] == ["#endif"])
-        if not fenced or not re.fullmatch(r"\s*\[\[[\w:, ]+\]\]", lines[line - 1]):
-            yield Finding("attribute", path, line, compilers=compilers[0])
+    if header != f"ptspec/{ATTRIBUTE_HEADER}.hpp":
+        yield from check_attributes(path, text, lines)
     for line, _ in matches(TORN, text):
         yield Finding("torn", path, line)
     for line, match in matches(HARDWARE_WORD, text):
@@ -266,7 +282,8 @@ def check_files(files):
             for number, line in enumerate(text.split("\n"), 1):
                 if len(line) > LONGEST_LINE:
                     yield Finding("long", path, number, columns=len(line))
-        if is_header(path) and text.splitlines().count("#pragma once") != 1:
+        once = 0 if path == f"include/ptspec/{ATTRIBUTE_HEADER}.hpp" else 1
+        if is_header(path) and text.splitlines().count("#pragma once") != once:
             yield Finding("pragma-once", path)
 
 
@@ -302,8 +319,8 @@ def small_tree():
     functions = (
         "struct [[nodiscard]] fault {};\n"
         "[[nodiscard]] constexpr auto one(int a = f(1)) -> int { return a; }\n"
-        "#if defined(__GNUC__) || defined(__clang__)\n[[gnu::flatten]]\n#endif\n"
-        "[[nodiscard]]\nconstexpr auto two() -> int { return 2; }\n"
+        "#if defined(__clang__)\n[[clang::cold]]\n#endif\n"
+        "PTSPEC_ATTRIBUTE(flatten) [[nodiscard]]\nconstexpr auto two() -> int { return 2; }\n"
         "constexpr auto three(int a = int{3}) -> ns::fault { return {}; }\n"
         "constexpr void four();\n"
         "constexpr auto operator+(x, x) -> x;\n"
@@ -313,19 +330,22 @@ def small_tree():
         "class eight {\npublic:\n    constexpr eight() = default;\n"
         "private:\n    constexpr auto nine() -> int { return 9; }\n};\n")
     headers = {
+        ATTRIBUTE_HEADER: "#define PTSPEC_ATTRIBUTE(name)\n",
         "base/version": "#define PTSPEC_VERSION_MAJOR 1\n",
         "base/bits": "#include <stdint.h>\ntemplate <class W, class R> struct bit_word {};\n",
         "reg/base": "#include <ptspec/base/bits.hpp>\n" + word.format(name="base"),
         "reg/also": "#include <ptspec/reg/base.hpp>\n" + word.format(name="also"),
         "packet/pad": "#include <ptspec/reg/also.hpp>\n",
         "ports/x86": "#include <ptspec/ptspec.hpp>\n#include <sys/io.h>\n",
-        "std": "#include <span>\n" + functions,
+        "std": "#include <span>\n#include <ptspec/base/attribute.hpp>\n" + functions +
+               "\n#undef PTSPEC_ATTRIBUTE\n",
     }
     tree = {f"tests/{name}.cpp": "" for name in headers}
     headers["ptspec"] = "/// All.\n" + "".join(
         f"#include <ptspec/{name}.hpp>\n"
         for name in ("base/version", "base/bits", "reg/base", "reg/also", "packet/pad"))
-    tree |= {f"include/ptspec/{name}.hpp": "#pragma once\n" + body
+    tree |= {f"include/ptspec/{name}.hpp":
+             ("" if name == ATTRIBUTE_HEADER else "#pragma once\n") + body
              for name, body in headers.items()}
     tree |= {"CMakeLists.txt": "", "tests/checks/run": "", "tests/checks/one.py": ""}
     spdx = " SPDX-License-Identifier: BSL-1.0\n"
@@ -372,17 +392,23 @@ def tampered():
     yield inc + "base/version.hpp", "PTSPEC_V", "V", [f"macro {inc}base/version.hpp:3"]
     yield inc + "base/bits.hpp", "<stdint.h>", "<stdint.h>\n#  define PTSPEC_VERSION_X", [
         f"macro {inc}base/bits.hpp:4"]
-    attribute = "[[gnu::flatten]]"
-    fence = f"#if defined(__GNUC__) || defined(__clang__)\n{attribute}\n#endif"
     std = inc + "std.hpp"
-    for line, new in ((6, attribute), (7, fence.replace("(__GNUC__) ||", "(_MSC_VER) ||")),
-                      (7, fence.replace("]]", "]]  // why")), (7, fence.replace("#endif", "#else")),
-                      (7, fence.replace("]]\n", "]] static\n")), (6, "[[noreturn, gnu::cold]]")):
+    attribute = "[[clang::cold]]"
+    fence = f"#if defined(__clang__)\n{attribute}\n#endif"
+    for line, new in ((7, attribute), (8, fence.replace("(__clang__)", "(_MSC_VER)")),
+                      (8, fence.replace("]]", "]]  // why")), (8, fence.replace("#endif", "#else")),
+                      (8, fence.replace("]]\n", "]] static\n")), (7, "[[noreturn, clang::cold]]"),
+                      (8, fence.replace("clang::", "gnu::"))):
         yield std, fence, new, [f"attribute {std}:{line}"]
-    yield std, fence, fence.replace("]]", ", gnu::cold]]"), []
-    yield std, fence, fence.replace("defined(__GNUC__) || ", ""), []
-    yield std, fence, fence.replace("defined(__GNUC__) || ", "").replace("gnu", "clang"), []
-    yield std, "constexpr auto two", "constexpr auto\ntwo", [f"torn {std}:10"]
+    yield std, fence, fence.replace("]]", ", clang::hot]]"), []
+    yield std, fence, fence.replace("clang", "msvc").replace("__msvc__", "_MSC_VER"), []
+    yield std, "\n#undef PTSPEC_ATTRIBUTE", "", [f"attribute-scope {std}:10"]
+    yield std, "PTSPEC_ATTRIBUTE(flatten)", "", [f"attribute-scope {std}:1"]
+    include = "#include <ptspec/base/attribute.hpp>\n"
+    yield std, include, "", [f"attribute-scope {std}:9"]
+    yield std, include, include + "#include <ptspec/base/bits.hpp>\n", [
+        f"attribute-scope {std}:11"]
+    yield std, "constexpr auto two", "constexpr auto\ntwo", [f"torn {std}:11"]
     yield "tests/reg/also.cpp", None, None, [f"mirror {inc}reg/also.hpp:1"]
     yield "tests/base/version.cpp", None, None, [f"mirror {inc}base/version.hpp:1"]
     for place in ("/wo" "rk/x", "/ro" "ot/x", "/ho" "me/x", "/tm" "p/x"):
@@ -400,13 +426,13 @@ def tampered():
         f"doc {inc}reg/base.hpp:9"] * 2
     yield inc + "reg/also.hpp", "/// A word.", "struct y : some<y> {};\n/// A word.", [
         f"doc {inc}reg/also.hpp:4"] * 2
-    for old, new, line in (("struct [[nodiscard]]", "struct", 11),
-                           ("[[nodiscard]] constexpr auto one", "constexpr auto one", 5),
-                           ("[[nodiscard]]\nconstexpr auto two", "constexpr auto two", 9),
-                           ("ns::fault", "ns::other", 11), ("some::five", "five", 14),
-                           ("visit", "visit_all", 15),
-                           ("namespace detail {", "namespace other {", 17),
-                           ("private:", "public:", 23)):
+    for old, new, line in (("struct [[nodiscard]]", "struct", 12),
+                           ("[[nodiscard]] constexpr auto one", "constexpr auto one", 6),
+                           ("[[nodiscard]]\nconstexpr auto two", "constexpr auto two", 10),
+                           ("ns::fault", "ns::other", 12), ("some::five", "five", 15),
+                           ("visit", "visit_all", 16),
+                           ("namespace detail {", "namespace other {", 18),
+                           ("private:", "public:", 24)):
         yield inc + "std.hpp", old, new, [f"dropped {inc}std.hpp:{line}"]
 
 

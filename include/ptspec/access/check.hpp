@@ -3,6 +3,7 @@
 
 #include <ptspec/access/legal.hpp>
 #include <ptspec/access/pt_msr_rows.hpp>
+#include <ptspec/base/attribute.hpp>
 
 /// Whether an RDMSR or a WRMSR faults, and by which rule.
 namespace ptspec::access {
@@ -77,9 +78,7 @@ constexpr void find_broken_rules_of_xss(capabilities const& caps, reg::ia32_xss 
 ///
 /// always_inline: without it a check has 760 bytes more (g++ -Os).
 template <class Row, class... Rest>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
+PTSPEC_ATTRIBUTE(always_inline)
 constexpr auto is_legal(type_list<Row, Rest...>, capabilities const& caps, uint32_t index,
                         uint64_t value) noexcept -> bool {
     if constexpr (sizeof...(Rest) != 0) {
@@ -93,9 +92,7 @@ constexpr auto is_legal(type_list<Row, Rest...>, capabilities const& caps, uint3
 ///
 /// always_inline: as `is_legal`.
 template <class Row, class... Rest, class Found>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
+PTSPEC_ATTRIBUTE(always_inline)
 constexpr void find_broken_rules(type_list<Row, Rest...>, capabilities const& caps, uint32_t index,
                                  uint64_t value, Found&& found) noexcept {
     if constexpr (sizeof...(Rest) != 0) {
@@ -149,10 +146,7 @@ constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
 /// The most specific rule by which a WRMSR at CPL 0 raises #GP.
 ///
 /// noinline: without it a check whose rule is unused takes 4.7 times as long.
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::__noinline__, gnu::pure]]
-#endif
-[[nodiscard]]
+PTSPEC_ATTRIBUTE(noinline) PTSPEC_ATTRIBUTE(pure) [[nodiscard]]
 constexpr auto broken_rule(capabilities const& caps, msr_state const& now, msr_index index,
                            uint64_t value, policy const& how = {}) noexcept -> rule {
     first_rule first;
@@ -163,10 +157,7 @@ constexpr auto broken_rule(capabilities const& caps, msr_state const& now, msr_i
 /// True when a WRMSR at CPL 0 raises #GP.
 ///
 /// always_inline: one test of a mask if the capabilities are constant, 43 instructions, not 79.
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
-[[nodiscard]]
+PTSPEC_ATTRIBUTE(always_inline) [[nodiscard]]
 constexpr auto write_faults(capabilities const& caps, msr_state const& now, msr_index index,
                             uint64_t value, policy const& how = {}) noexcept -> bool {
     if (!is_pt_msr(index)) { return broken_rule(caps, now, index, value, how) != rule::none; }
@@ -188,10 +179,7 @@ constexpr auto write_faults(capabilities const& caps, msr_state const& now, msr_
 ///         rules of `find_broken_rules`.
 ///
 /// always_inline: as `write_faults`; 58 instructions, not 416 (clang 19).
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
-[[nodiscard]]
+PTSPEC_ATTRIBUTE(always_inline) [[nodiscard]]
 constexpr auto check_write(capabilities const& caps, msr_state const& now, msr_index index,
                            uint64_t value, unsigned cpl = 0, policy const& how = {}) noexcept
     -> verdict {
@@ -216,3 +204,5 @@ constexpr auto check_write(capabilities const& caps, msr_state const& now, msr_i
 }
 
 }  // namespace ptspec::access
+
+#undef PTSPEC_ATTRIBUTE

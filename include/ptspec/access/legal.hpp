@@ -8,6 +8,7 @@
 #include <ptspec/reg/rtit_output.hpp>
 #include <ptspec/reg/rtit_status.hpp>
 #include <ptspec/base/rule.hpp>
+#include <ptspec/base/attribute.hpp>
 
 /// Checks register values against the features that CPUID enumerates. The state of the processor is
 /// not considered here; check.hpp considers it.
@@ -62,9 +63,7 @@ struct reserved_bits : value_rule<Broken> {
 template <auto Leaf, class Bit, rule Broken, class... Fields>
 struct gate : value_rule<Broken> {
     /// always_inline: without it a check takes 2.1 times as many instructions (g++ -Os).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::always_inline]]
-#endif
+    PTSPEC_ATTRIBUTE(always_inline)
     static constexpr auto forbidden(capabilities const& caps) noexcept -> uint64_t {
         return (caps.*Leaf).template get<Bit>() ? 0 : (... | field_mask<Fields>);
     }
@@ -100,9 +99,7 @@ struct addr_cfg_rule : value_rule<rule::REG_037> {
 /// Source: REG-028, REG-029.
 struct frequency_rule : value_rule<rule::REG_028> {
     /// always_inline: without it a check takes 4 % more instructions (g++).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::always_inline]]
-#endif
+    PTSPEC_ATTRIBUTE(always_inline)
     static constexpr auto rejects(capabilities const& caps, ia32_rtit_ctl value) noexcept -> bool {
         return (caps.mtc_periods() >> value.get<ia32_rtit_ctl::MTCFreq>() & 1U) == 0 ||
                (caps.cyc_thresholds() >> value.get<ia32_rtit_ctl::CycThresh>() & 1U) == 0 ||
@@ -168,9 +165,7 @@ using of_status = type_list<  //
 
 /// always_inline: without it a check takes 1.6 times as many instructions (clang 19).
 template <class... Rules>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
+PTSPEC_ATTRIBUTE(always_inline)
 constexpr auto forbidden_bits(type_list<Rules...>, capabilities const& caps) noexcept -> uint64_t {
     return (... | Rules::forbidden(caps));
 }
@@ -179,9 +174,7 @@ constexpr auto forbidden_bits(type_list<Rules...>, capabilities const& caps) noe
 ///
 /// always_inline: without it a check takes 3.1 times as many instructions (g++).
 template <class... Rules, class Word>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
+PTSPEC_ATTRIBUTE(always_inline)
 constexpr auto breaks_any(type_list<Rules...> rules, capabilities const& caps, Word value) noexcept
     -> bool {
     return (value.raw & forbidden_bits(rules, caps)) != 0 || (... || Rules::rejects(caps, value));
@@ -225,10 +218,7 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_ctl value,
 /// True when a value of IA32_RTIT_CTL breaks no rule by itself.
 ///
 /// always_inline: for the reason given at `breaks_any`.
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
-[[nodiscard]]
+PTSPEC_ATTRIBUTE(always_inline) [[nodiscard]]
 constexpr auto is_legal(capabilities const& caps, ia32_rtit_ctl value) noexcept -> bool {
     return !detail::breaks_any(detail::rules::of_ctl{}, caps, value) &&
            !detail::breaks_any(detail::rules::of_trace_en{}, caps, value);
@@ -306,3 +296,5 @@ template <class Word>
 }
 
 }  // namespace ptspec::access
+
+#undef PTSPEC_ATTRIBUTE

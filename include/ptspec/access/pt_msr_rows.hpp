@@ -5,6 +5,7 @@
 #include <ptspec/cpu/capabilities.hpp>
 #include <ptspec/reg/xsave.hpp>
 #include <ptspec/base/rule.hpp>
+#include <ptspec/base/attribute.hpp>
 
 /// The list of the MSRs of Intel PT.
 namespace ptspec::access {
@@ -86,9 +87,7 @@ struct pt_msr_facts {
 
 /// always_inline: as `rule_of_absence`.
 template <class... Rows>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
+PTSPEC_ATTRIBUTE(always_inline)
 constexpr auto facts_in(type_list<Rows...>, uint32_t index) noexcept -> pt_msr_facts {
     pt_msr_facts found;
     (void)(... || (index - Rows::first < Rows::count &&
@@ -118,10 +117,7 @@ inline constexpr uint32_t last_pt_msr = ia32_rtit_addr::address(ia32_rtit_addr::
 /// always_inline: without it the check of a constant index has 2 instructions more (g++ 12).
 ///
 /// Source: REG-017, REG-018.
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
-[[nodiscard]]
+PTSPEC_ATTRIBUTE(always_inline) [[nodiscard]]
 constexpr auto covers(msr_index index) noexcept -> bool {
     return is_pt_msr(index) || index == reg::ia32_perf_global_status::address ||
            index == reg::ia32_perf_global_status_reset::address ||
@@ -138,9 +134,7 @@ namespace detail {
 /// Source: REG-001, REG-012..015, REG-017.
 ///
 /// always_inline: without it a WRMSR that faults takes 6 % more instructions (clang 19).
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
+PTSPEC_ATTRIBUTE(always_inline)
 constexpr auto rule_of_absence(capabilities const& caps, msr_index index) noexcept -> rule {
     if (!is_pt_msr(index)) { return rule::none; }
     auto const msr = facts_in(rows::pt{}, index.value);
@@ -171,3 +165,5 @@ constexpr auto rule_of_absence(capabilities const& caps, msr_index index) noexce
 }
 
 }  // namespace ptspec::access
+
+#undef PTSPEC_ATTRIBUTE

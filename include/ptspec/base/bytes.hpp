@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ptspec/base/bits.hpp>
+#include <ptspec/base/attribute.hpp>
 
 /// Byte ranges: borrowed for reading, borrowed for writing, and owned. Little-endian loads and
 /// stores.
@@ -224,10 +225,7 @@ public:
     /// stores, so the bytes after the first `count` are overwritten.
     ///
     /// always_inline: without it writing takes up to 1.6 % more (g++ 12).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::always_inline]]
-#endif
-    [[nodiscard]]
+    PTSPEC_ATTRIBUTE(always_inline) [[nodiscard]]
     constexpr auto append(wide_bits bytes, size_t count) noexcept -> bool;
 
 private:
@@ -333,3 +331,5 @@ constexpr auto byte_buffer::append(wide_bits bytes, size_t count) noexcept -> bo
 }
 
 }  // namespace ptspec
+
+#undef PTSPEC_ATTRIBUTE

@@ -3,6 +3,7 @@
 
 #include <ptspec/driver/msr_sequence.hpp>
 #include <ptspec/driver/plan.hpp>
+#include <ptspec/base/attribute.hpp>
 
 /// Enabling and disabling packet generation.
 ///
@@ -42,9 +43,7 @@ constexpr auto is_chosen(msr_choice which, ia32_rtit_ctl ctl, access::pt_msr con
 ///
 /// noinline: four procedures share it. Inlined, a driver has 0.6 KB more (g++ 12).
 template <class Sequence>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::__noinline__]]
-#endif
+PTSPEC_ATTRIBUTE(noinline)
 constexpr void program(Sequence& to, access::msr_state const& from,
                        msr_choice which = msr_choice::all) noexcept {
     for (access::pt_msr const& msr : access::pt_msrs) {
@@ -244,3 +243,5 @@ constexpr auto while_disabled(Msrs& msrs, ia32_rtit_ctl written, Edit&& edit) no
 }
 
 }  // namespace ptspec::driver
+
+#undef PTSPEC_ATTRIBUTE

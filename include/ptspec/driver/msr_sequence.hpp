@@ -3,6 +3,7 @@
 
 #include <ptspec/base/ports.hpp>
 #include <ptspec/reg/rtit_ctl.hpp>
+#include <ptspec/base/attribute.hpp>
 
 /// Procedures of a driver over ports: sequences of MSR accesses that stop at the first fault.
 namespace ptspec::driver {
@@ -97,9 +98,7 @@ class msr_sequence {
 public:
     constexpr explicit msr_sequence(Msrs& msrs) noexcept : msrs_{msrs} {}
 
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     constexpr auto read(msr_index index) noexcept -> uint64_t {
         if (fault_.happened) { return 0; }
         port_value const got = msrs_.read(index.value);
@@ -115,9 +114,7 @@ public:
         return Word{read(Word::address)};
     }
     /// False after a fault.
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     constexpr auto write(msr_index index, uint64_t value) noexcept -> bool {
         if (fault_.happened) { return false; }
         if (!msrs_.write(index.value, value)) {
@@ -148,3 +145,5 @@ private:
 };
 
 }  // namespace ptspec::driver
+
+#undef PTSPEC_ATTRIBUTE

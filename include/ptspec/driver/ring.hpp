@@ -5,6 +5,7 @@
 #include <ptspec/driver/plan.hpp>
 #include <ptspec/topa/builders.hpp>
 #include <ptspec/topa/validate.hpp>
+#include <ptspec/base/attribute.hpp>
 
 /// Buffers of many regions: their tables, and positions in them as byte offsets.
 namespace ptspec::driver {
@@ -195,10 +196,7 @@ struct region_offset {
 /// The place at an offset from the start of the ring, modulo its size.
 ///
 /// noinline: inlined, a driver has 0.2 KB more (g++ 12, clang 19).
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::__noinline__]]
-#endif
-[[nodiscard]]
+PTSPEC_ATTRIBUTE(noinline) [[nodiscard]]
 constexpr auto region_at(ring const& in, uint64_t offset) noexcept -> region_offset {
     region_offset place{0, offset % in.bytes};
     while (place.offset >= topa::bytes_in(in.regions[place.region].size)) {
@@ -221,10 +219,7 @@ constexpr auto region_at(ring const& in, uint64_t offset) noexcept -> region_off
 /// noinline: inlined, a driver has 0.3 KB more (g++ 12).
 /// Errors: not found: the position is in no table of the ring, or beyond the end of its region.
 /// Source: PRG-086, PRG-129, PRG-143.
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::__noinline__]]
-#endif
-[[nodiscard]]
+PTSPEC_ATTRIBUTE(noinline) [[nodiscard]]
 constexpr auto offset_of(ring const& in, output_registers const& now) noexcept -> ring_offset {
     auto const where = topa::position_in(now.base, now.mask_ptrs);
     size_t table = 0;
@@ -315,3 +310,5 @@ constexpr auto offset_of(ring const& in, output_registers const& now) noexcept -
 }
 
 }  // namespace ptspec::driver
+
+#undef PTSPEC_ATTRIBUTE

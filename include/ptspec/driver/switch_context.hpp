@@ -3,6 +3,7 @@
 
 #include <ptspec/access/xsave.hpp>
 #include <ptspec/driver/enable.hpp>
+#include <ptspec/base/attribute.hpp>
 
 /// Context switches: the state of a trace saved and restored, by MSR accesses or by XSAVES.
 namespace ptspec::driver {
@@ -31,9 +32,7 @@ namespace detail {
 ///
 /// noinline: for the reason given at `program`.
 template <class Sequence>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::__noinline__]]
-#endif
+PTSPEC_ATTRIBUTE(noinline)
 constexpr void read_chosen(Sequence& from, access::msr_state& to, msr_choice which) noexcept {
     for (access::pt_msr const& msr : access::pt_msrs) {
         if (is_chosen(which, to.ctl, msr)) { access::set_raw(to, msr.index, from.read(msr.index)); }
@@ -214,3 +213,5 @@ constexpr auto write_uncovered(Msrs& msrs, access::msr_state const& from) noexce
 }
 
 }  // namespace ptspec::driver
+
+#undef PTSPEC_ATTRIBUTE

@@ -5,6 +5,7 @@
 #include <ptspec/engine/byte_queue.hpp>
 #include <ptspec/engine/generator.hpp>
 #include <ptspec/engine/output/output.hpp>
+#include <ptspec/base/attribute.hpp>
 
 namespace ptspec::engine {
 
@@ -242,9 +243,7 @@ private:
 
     /// noinline: inlined, branches take 12 % more instructions (g++ 12).
     template <class Action, memory_port Memory>
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     constexpr auto on_slow_path(Action const& e, Memory& memory) noexcept -> port_fault {
         if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
         detail::generate(state_, e, queue_);
@@ -321,9 +320,7 @@ private:
     }
     /// noinline: inlined, branches take 2 % more instructions (g++ 12).
     template <memory_port Memory>
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     constexpr auto on_trace_en_changed(Memory& memory) noexcept -> port_fault {
         if (output_active_) { return flush(memory); }
         ctl_at_start_ = state_.msrs.ctl;
@@ -378,3 +375,5 @@ private:
 };
 
 }  // namespace ptspec::engine
+
+#undef PTSPEC_ATTRIBUTE

@@ -9,6 +9,7 @@
 #include <ptspec/engine/action/value.hpp>
 #include <ptspec/engine/action/vmx_smm.hpp>
 #include <ptspec/x86/instruction.hpp>
+#include <ptspec/base/attribute.hpp>
 
 /// From an instruction that an emulator executed to the action of a trace unit.
 namespace ptspec::simulate {
@@ -149,10 +150,7 @@ struct successors {
 ///
 /// always_inline: a call for each block costs 30 % (gzip, g++ 12).
 template <class Take>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
-[[nodiscard]]
+PTSPEC_ATTRIBUTE(always_inline) [[nodiscard]]
 constexpr auto take_near_action(successors const& of, uint64_t to, Take&& take) noexcept -> bool {
     namespace action = engine::action;
     using enum x86::instruction_class;
@@ -180,3 +178,5 @@ constexpr auto take_near_action(successors const& of, uint64_t to, Take&& take) 
 }
 
 }  // namespace ptspec::simulate
+
+#undef PTSPEC_ATTRIBUTE

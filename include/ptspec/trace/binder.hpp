@@ -7,6 +7,7 @@
 #include <ptspec/trace/detail/pending.hpp>
 #include <ptspec/trace/known_state.hpp>
 #include <ptspec/trace/psb_plus.hpp>
+#include <ptspec/base/attribute.hpp>
 
 namespace ptspec::trace {
 
@@ -174,9 +175,7 @@ private:
 
     /// noinline: without it, binding all packets one by one takes up to 31 % more instructions
     /// (g++ 12).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     constexpr auto add_other(packet::any_packet const& which, at where) noexcept -> binding {
         here_ = {where.offset, which.kind()};
         violated_.broken = rule::none;
@@ -646,3 +645,5 @@ private:
 };
 
 }  // namespace ptspec::trace
+
+#undef PTSPEC_ATTRIBUTE

@@ -7,6 +7,7 @@
 #include <ptspec/trace/no_clock.hpp>
 #include <ptspec/trace/packet_errata.hpp>
 #include <ptspec/trace/reader.hpp>
+#include <ptspec/base/attribute.hpp>
 
 /// What happened: the events that the packets of a trace describe, with their IPs and times.
 namespace ptspec::trace {
@@ -185,9 +186,7 @@ private:
         return events_.ready == 0 || (is_known && !changes_state.has(which));
     }
     /// noinline: inlined, a trace without CYCs takes 4 % more instructions (g++ 12).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     constexpr void read_batch() noexcept {
         unsigned const begin = events_.count;
         auto const plain = visit_simple_packets(
@@ -643,3 +642,5 @@ private:
 };
 
 }  // namespace ptspec::trace
+
+#undef PTSPEC_ATTRIBUTE

@@ -6,6 +6,7 @@
 #include <ptspec/trace/input.hpp>
 #include <ptspec/trace/packet_counts.hpp>
 #include <ptspec/trace/visitor.hpp>
+#include <ptspec/base/attribute.hpp>
 
 namespace ptspec::trace {
 
@@ -50,10 +51,7 @@ public:
     ///
     /// always_inline: keeps the state in registers between two calls. Without it next() takes 1.5 %
     /// more instructions (g++ 12), or 2.9 times as many (clang 19).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::always_inline]]
-#endif
-    [[nodiscard]]
+    PTSPEC_ATTRIBUTE(always_inline) [[nodiscard]]
     constexpr auto next() noexcept -> item {
         if (now_.in.position() < now_.fast_limit) [[likely]] {
             using packet::kind;
@@ -181,9 +179,7 @@ private:
 
     /// noinline: keeps the cold members out of registers. Without it next() takes 15 % more
     /// instructions on packets of all kinds (clang 19).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     static constexpr auto initial_state(byte_view bytes, bool is_whole, reader_options how) noexcept
         -> state {
         return {.in = is_whole ? chunked_input{bytes} : chunked_input{},
@@ -232,18 +228,14 @@ private:
     ///
     /// noinline: keeps the cold path out of the caller's registers. Without it next() takes 44 %
     /// more instructions (g++ 12).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     static constexpr auto slow_path(reader copy) noexcept -> step {
         item const got = copy.next_slow_path();
         return {copy.now_, got};
     }
     /// always_inline: without it next() takes 17 % more instructions (clang 19). Not part of
     /// next(), where the lifetimes of its variables would be longer.
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::always_inline]]
-#endif
+    PTSPEC_ATTRIBUTE(always_inline)
     constexpr auto next_by_value() noexcept -> item {
         if constexpr (__is_empty(Hook)) {
             auto after = slow_path(*this);
@@ -392,3 +384,5 @@ private:
 };
 
 }  // namespace ptspec::trace
+
+#undef PTSPEC_ATTRIBUTE

@@ -3,6 +3,7 @@
 
 #include <ptspec/base/named_member.hpp>
 #include <ptspec/trace/item.hpp>
+#include <ptspec/base/attribute.hpp>
 
 namespace ptspec::trace {
 
@@ -142,9 +143,7 @@ constexpr auto call_pads(Visitor& visitor, unsigned count, at where) -> bool {
 /// always_inline: else clang keeps the visitor in memory, and events with times take 1.4 times as
 /// long (clang 19).
 template <class Visitor, class Packet>
-#if defined(__clang__)
-[[gnu::always_inline]]
-#endif
+PTSPEC_ATTRIBUTE(always_inline)
 constexpr auto call(Visitor& visitor, Packet const& packet, at where) -> bool {
     if constexpr (same_as<Packet, packet::pad> && accepts_pad_runs<Visitor>) {
         return call_pads(visitor, 1, where);
@@ -206,3 +205,5 @@ constexpr void check_visitor() noexcept {
 }
 
 }  // namespace ptspec::trace
+
+#undef PTSPEC_ATTRIBUTE

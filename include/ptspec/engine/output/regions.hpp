@@ -4,6 +4,7 @@
 #include <ptspec/engine/output/state.hpp>
 #include <ptspec/topa/single_range.hpp>
 #include <ptspec/topa/walk.hpp>
+#include <ptspec/base/attribute.hpp>
 
 /// How output moves from region to region.
 ///
@@ -143,9 +144,7 @@ constexpr auto load_next_region(output_state& s, access::msr_state& now, Memory&
 /// that the caller keeps it in registers.
 ///
 /// noinline: inlined, a write of 2 bytes takes 1.5 times as long (g++ 12).
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::__noinline__]]
-#endif
+PTSPEC_ATTRIBUTE(noinline)
 inline auto entry_after_link(output_state const& s, uint64_t end, uint8_t const* place,
                              uint64_t room) noexcept -> uint8_t const* {
     bool const to_same_table = end == topa::link_to(s.position.table).raw;
@@ -159,9 +158,7 @@ inline auto entry_after_link(output_state const& s, uint64_t end, uint8_t const*
 ///
 /// always_inline: without it a write of 2 bytes takes 1.2 times as long (clang 19).
 template <memory_port Memory>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
+PTSPEC_ATTRIBUTE(always_inline)
 constexpr auto try_next_region(output_state& s, Memory& memory, output_window const& full) noexcept
     -> bool {
     using topa::entry;
@@ -189,3 +186,5 @@ constexpr auto try_next_region(output_state& s, Memory& memory, output_window co
 }
 
 }  // namespace ptspec::engine::detail
+
+#undef PTSPEC_ATTRIBUTE

@@ -4,6 +4,7 @@
 #include <ptspec/flow/block_cache.hpp>
 #include <ptspec/flow/detail/loop_guard.hpp>
 #include <ptspec/flow/sink.hpp>
+#include <ptspec/base/attribute.hpp>
 
 namespace ptspec::flow::detail {
 
@@ -50,9 +51,7 @@ public:
 
 private:
     /// noinline: inlined, a walk of blocks takes 23 % more instructions (g++ 12).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     constexpr auto decode(uint32_t slot, block_key key) -> block const* {
         auto const got = decode_block(*code_, key, form_);
         error_ = got.error;
@@ -68,3 +67,5 @@ private:
 };
 
 }  // namespace ptspec::flow::detail
+
+#undef PTSPEC_ATTRIBUTE

@@ -9,6 +9,7 @@
 #include <ptspec/flow/sink.hpp>
 #include <ptspec/flow/walk_options.hpp>
 #include <ptspec/trace/visitor.hpp>
+#include <ptspec/base/attribute.hpp>
 
 namespace ptspec::flow::detail {
 
@@ -80,9 +81,7 @@ public:
     /// A gap begins, which is reported when an IP after it is known. Returns true.
     ///
     /// noinline: inlined, a walk of blocks takes 4 % more instructions (g++ 12).
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     constexpr auto lose(gap_reason why, rule broken = rule::none) noexcept -> bool {
         if (gap_.why == gap_reason::none) {
             gap_ = {.why = why,
@@ -312,9 +311,7 @@ private:
 
     /// noinline: inlined, a walk of blocks takes 0.2 % more instructions (g++ 12).
     template <class Sink>
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::__noinline__]]
-#endif
+    PTSPEC_ATTRIBUTE(noinline)
     constexpr void end_gap([[maybe_unused]] Sink& to, bool is_known, uint64_t ip,
                            lost_packet lost) {
         gap_.has_to = is_known;
@@ -643,3 +640,5 @@ private:
 };
 
 }  // namespace ptspec::flow::detail
+
+#undef PTSPEC_ATTRIBUTE

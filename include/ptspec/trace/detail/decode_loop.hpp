@@ -3,6 +3,7 @@
 
 #include <ptspec/trace/detail/opcode_info.hpp>
 #include <ptspec/trace/visitor.hpp>
+#include <ptspec/base/attribute.hpp>
 
 /// The fast path that decodes most packets of a trace. `packet::decode` decodes the others.
 ///
@@ -79,9 +80,7 @@ constexpr auto quick_decode_cyc(uint64_t image, uint64_t last_ip) noexcept -> qu
 ///
 /// always_inline: without it next() takes 4 % more instructions (g++ 12).
 template <class Packets>
-#if defined(__GNUC__) || defined(__clang__)
-[[gnu::always_inline]]
-#endif
+PTSPEC_ATTRIBUTE(always_inline)
 constexpr auto quick_decode(uint8_t const* at, uint64_t last_ip, bool strict) noexcept
     -> quick_packet {
     size_t const row = row_at<Packets>(at, strict);
@@ -146,9 +145,7 @@ struct visitor_call {
 
     /// always_inline: without it next() takes 2 % more instructions (g++ 12).
     template <class Packet>
-#if defined(__GNUC__) || defined(__clang__)
-    [[gnu::always_inline]]
-#endif
+    PTSPEC_ATTRIBUTE(always_inline)
     constexpr auto operator()() const -> bool {
         uint64_t const low = load_le64(from) & first_bytes_masks.low[where.length];
         uint64_t const high = load_le64(from + 8) & first_bytes_masks.high[where.length];
@@ -230,3 +227,5 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
 }
 
 }  // namespace ptspec::trace::detail
+
+#undef PTSPEC_ATTRIBUTE

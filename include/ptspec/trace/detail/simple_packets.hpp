@@ -4,6 +4,7 @@
 #include <ptspec/trace/binder.hpp>
 #include <ptspec/trace/event.hpp>
 #include <ptspec/trace/visitor.hpp>
+#include <ptspec/base/attribute.hpp>
 
 namespace ptspec::trace::detail {
 
@@ -20,15 +21,11 @@ struct event_buffer {
     event* end;
 
     template <packet::packet_type Packet>
-#if defined(__clang__)
-    [[gnu::always_inline]]
-#endif
+    PTSPEC_ATTRIBUTE(always_inline)
     constexpr auto branches(Packet const& which, at where, Clock& clock) noexcept -> bool {
         return write(event_type::branches, which, where, clock, false, false, 0, 0);
     }
-#if defined(__clang__)
-    [[gnu::always_inline]]
-#endif
+    PTSPEC_ATTRIBUTE(always_inline)
     constexpr auto branch(packet::tip const& which, at where, Clock& clock) noexcept -> bool {
         bool const has_to = which.has_ip();
         return write(event_type::indirect_branch, which, where, clock, false, has_to, 0,
@@ -48,9 +45,7 @@ struct event_buffer {
 private:
     /// Member by member: an event that is built and copied takes 2 % more instructions (g++ 12).
     template <packet::packet_type Packet>
-#if defined(__clang__)
-    [[gnu::always_inline]]
-#endif
+    PTSPEC_ATTRIBUTE(always_inline)
     constexpr auto write(event_type what, Packet const& which, at where, Clock& clock, bool has_ip,
                          bool has_to, uint64_t ip, uint64_t to) noexcept -> bool {
         next->what = what;
@@ -105,16 +100,12 @@ struct simple_packets {
 
     template <packet::packet_type Packet>
         requires one_of<Packet, packet::tnt_short, packet::tnt_long>
-#if defined(__clang__)
-    [[gnu::always_inline]]
-#endif
+    PTSPEC_ATTRIBUTE(always_inline)
     constexpr auto operator()(Packet const& which, at where) -> bool {
         if (!takes_branches) { return bind(which, where); }
         return out.branches(which, where, *clock);
     }
-#if defined(__clang__)
-    [[gnu::always_inline]]
-#endif
+    PTSPEC_ATTRIBUTE(always_inline)
     constexpr auto operator()(packet::tip const& which, at where) -> bool {
         if (!takes_branches) { return bind(which, where); }
         return out.branch(which, where, *clock);
@@ -183,3 +174,5 @@ private:
 };
 
 }  // namespace ptspec::trace::detail
+
+#undef PTSPEC_ATTRIBUTE
