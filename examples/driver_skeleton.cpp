@@ -33,8 +33,12 @@ struct branch_counter {
     std::uint64_t branches = 0;
     std::uint64_t damaged = 0;
 
-    void operator()(packet::tnt_short const& one, trace::at) { branches += one.taken().count; }
-    void operator()(packet::tnt_long const& one, trace::at) { branches += one.taken().count; }
+    void operator()(packet::tnt_short const& one, trace::packet_place) {
+        branches += one.taken().count;
+    }
+    void operator()(packet::tnt_long const& one, trace::packet_place) {
+        branches += one.taken().count;
+    }
     void operator()(trace::item const& one) {
         damaged += one.what == trace::item_type::damage ? 1U : 0U;
     }

@@ -76,14 +76,14 @@ struct content {
     unsigned tips_of_host = 0, tips_of_guest = 0;  ///< by their targets
     bool is_of_guest = true;                       ///< each CR3 and TSC is one of the guest
 
-    void operator()(packet::tip const&, trace::at place) {
+    void operator()(packet::tip const&, trace::packet_place place) {
         ++(place.ip >= host_ip ? tips_of_host : tips_of_guest);
     }
-    void operator()(packet::pip const& one, trace::at) {
+    void operator()(packet::pip const& one, trace::packet_place) {
         auto const cr3 = one.get<packet::pip::CR3>();
         is_of_guest = is_of_guest && (cr3 == guest_cr3[0] || cr3 == guest_cr3[1]);
     }
-    void operator()(packet::tsc const& one, trace::at) {
+    void operator()(packet::tsc const& one, trace::packet_place) {
         is_of_guest = is_of_guest && one.get<packet::tsc::TSC>() < tsc_at_start;
     }
     void operator()(trace::item const& one) {

@@ -141,9 +141,11 @@ struct levels {
     unsigned jumps[2] = {};
     unsigned vmcs_packets = 0;
 
-    void operator()(packet::pip const& one, trace::at) { in_l2 = one.get<packet::pip::NR>(); }
-    void operator()(packet::tip const&, trace::at) { ++jumps[in_l2]; }
-    void operator()(packet::vmcs const& one, trace::at) {
+    void operator()(packet::pip const& one, trace::packet_place) {
+        in_l2 = one.get<packet::pip::NR>();
+    }
+    void operator()(packet::tip const&, trace::packet_place) { ++jumps[in_l2]; }
+    void operator()(packet::vmcs const& one, trace::packet_place) {
         ++vmcs_packets;
         expect(one.get<packet::vmcs::base>() == vmcs_in_l1, "no address of the host");
     }

@@ -224,7 +224,7 @@ void explain(processor& one, tool::output& to) {
             out, one.on->unit().state().ctl<ptspec::reg::ia32_rtit_ctl::EventEn>()};
         packet::visit(
             [&](auto const& packet) {
-                printer(packet, trace::at{item.offset, item.ip, item.length});
+                printer(packet, trace::packet_place{item.offset, item.ip, item.length});
             },
             item.packet);
         auto const& [number, what, bytes] = events[event];

@@ -157,7 +157,7 @@ class comparison {
 public:
     explicit comparison(std::vector<branch> const& executed) : executed_{executed} {}
 
-    void operator()(packet::ptw const& mark, trace::at) {
+    void operator()(packet::ptw const& mark, trace::packet_place) {
         if (mark.payload() > executed_.size()) {
             ++wrong_;
         } else if (!synced_) {
@@ -167,13 +167,13 @@ public:
             wrong_ += next_ == mark.payload() ? 0 : 1;
         }
     }
-    void operator()(packet::tnt_short const& some, trace::at) {
+    void operator()(packet::tnt_short const& some, trace::packet_place) {
         auto const all = some.taken();
         for (unsigned i = 0; i < all.count; ++i) {
             check([&](branch const& it) { return it.is_conditional && it.taken == all.taken(i); });
         }
     }
-    void operator()(packet::tip const&, trace::at where) {
+    void operator()(packet::tip const&, trace::packet_place where) {
         check([&](branch const& it) { return !it.is_conditional && it.to == where.ip; });
     }
     void operator()(trace::item const& one) {

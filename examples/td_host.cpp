@@ -52,7 +52,7 @@ struct jump_counter {
     unsigned own = 0;
     unsigned others = 0;
 
-    void operator()(packet::tip const&, trace::at place) {
+    void operator()(packet::tip const&, trace::packet_place place) {
         ++(place.ip >= first && place.ip < first + 0x1000 ? own : others);
     }
     void operator()(trace::item const& one) {

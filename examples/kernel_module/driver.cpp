@@ -68,17 +68,19 @@ struct decoder {
     program seen{};
     bool in_order = true;
 
-    auto operator()(packet::ptw const& one, trace::at) noexcept -> bool {
+    auto operator()(packet::ptw const& one, trace::packet_place) noexcept -> bool {
         in_order = in_order && one.payload() == seen.marks++;
         return in_order;
     }
-    void operator()(packet::tnt_short const& one, trace::at) noexcept {
+    void operator()(packet::tnt_short const& one, trace::packet_place) noexcept {
         seen.branches += one.taken().count;
     }
-    void operator()(packet::tnt_long const& one, trace::at) noexcept {
+    void operator()(packet::tnt_long const& one, trace::packet_place) noexcept {
         seen.branches += one.taken().count;
     }
-    auto operator()(packet::ovf const&, trace::at) noexcept -> bool { return in_order = false; }
+    auto operator()(packet::ovf const&, trace::packet_place) noexcept -> bool {
+        return in_order = false;
+    }
     void operator()(trace::item const& one) noexcept {
         if (one.what == trace::item_type::damage) { in_order = false; }
     }

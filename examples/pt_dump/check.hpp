@@ -120,7 +120,7 @@ private:
         stream_checker& to;
 
         template <packet::packet_type Packet>
-        void operator()(Packet const& packet, trace::at where) const {
+        void operator()(Packet const& packet, trace::packet_place where) const {
             where.offset += to.begin_;
             to.is_synced_ = true;
             for (auto& one : to.checkers_) { one(packet, where); }
@@ -129,7 +129,7 @@ private:
             other.offset += to.begin_;
             for (auto& one : to.checkers_) { one(other); }
         }
-        void pads(unsigned count, trace::at where) const {
+        void pads(unsigned count, trace::packet_place where) const {
             where.offset += to.begin_;
             for (auto& one : to.checkers_) { one.pads(count, where); }
         }

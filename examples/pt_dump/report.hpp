@@ -176,7 +176,7 @@ void visit_all(Reader& reader, trace::packet_errata& errata, Visitor visitor) {
         return;
     }
     for (auto item = errata.next(reader); item; item = errata.next(reader)) {
-        trace::at const where{item.offset, item.ip, item.length};
+        trace::packet_place const where{item.offset, item.ip, item.length};
         bool const is_packet = item.what == trace::item_type::packet;
         if constexpr (requires { visitor.pads(1U, where); }) {
             if (is_packet && item.packet.kind() == packet::kind::pad) {
@@ -323,7 +323,7 @@ private:
         summariser& to;
 
         template <packet::packet_type Packet>
-        void operator()(Packet const& packet, trace::at where) const {
+        void operator()(Packet const& packet, trace::packet_place where) const {
             to.sum_.add(Packet::about.id, where.length);
             if constexpr (is_timed) { to.times_.add(packet, where); }
             if constexpr (requires { packet.has_ip(); }) {

@@ -96,7 +96,7 @@ public:
     explicit time_sum(settings const& how) : clock_{how.clock}, binder_{how.quirks} {}
 
     template <packet::packet_type Packet>
-    void add(Packet const& packet, trace::at where) {
+    void add(Packet const& packet, trace::packet_place where) {
         using namespace packet;
         if constexpr (ptspec::one_of<Packet, tnt_short, tnt_long, tip>) {
             clock_.pass();
@@ -163,7 +163,7 @@ private:
         }
         return unknown;
     }
-    void bind(packet::any_packet const& which, trace::at where) {
+    void bind(packet::any_packet const& which, trace::packet_place where) {
         auto const before = current();
         (void)binder_.add(which, where);
         if (current() != before) [[unlikely]] { pass_as(before); }

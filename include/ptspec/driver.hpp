@@ -5,7 +5,7 @@
 // driver over ports.
 
 #include <ptspec/registers.hpp>
-#include <ptspec/tables.hpp>
+#include <ptspec/topa.hpp>
 #include <ptspec/access/pmi.hpp>
 #include <ptspec/config/perf_config.hpp>
 #include <ptspec/driver/detect.hpp>

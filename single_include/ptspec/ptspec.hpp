@@ -12789,7 +12789,7 @@ struct item {
 };
 
 /// Where a packet begins, the last IP after it, and its length in bytes.
-struct at {
+struct packet_place {
     uint64_t offset;
     uint64_t ip;
     unsigned length;
@@ -12825,12 +12825,12 @@ namespace ptspec::trace {
 
 /// The visitor accepts this packet type.
 template <class Visitor, class Packet>
-concept takes = callable<Visitor&, Packet const&, at>;
+concept takes = callable<Visitor&, Packet const&, packet_place>;
 
-/// The visitor accepts runs of PADs: `visitor.pads(count, at)`. This is not `operator()`, because a
-/// run of PADs is no packet type and must not reach a visitor that accepts every type.
+/// The visitor accepts runs of PADs: `visitor.pads(count, place)`. It is not `operator()`, because
+/// a run of PADs is no packet type and must not reach a visitor that accepts every type.
 template <class Visitor>
-concept accepts_pad_runs = requires(Visitor& visitor, unsigned count, at where) {
+concept accepts_pad_runs = requires(Visitor& visitor, unsigned count, packet_place where) {
     visitor.pads(count, where);
 };
 
@@ -12925,18 +12925,19 @@ struct visitor_kinds<Visitor, type_list<Kind>, Named...> {
     static_assert(is_taken || sizeof...(Named) != 0,
                   "this visitor does not take all packets and items: for_each<packet::tip, "
                   "trace::item>(visitor) names those that it takes. It is called with (packet "
-                  "const&, trace::at) or (trace::item const&)");
+                  "const&, trace::packet_place) or (trace::item const&)");
     static_assert(is_taken || sizeof...(Named) == 0,
                   "the visitor does not take what for_each<...> names: it is called with (packet "
-                  "const&, trace::at) or (trace::item const&)");
+                  "const&, trace::packet_place) or (trace::item const&)");
     static_assert(!is_taken, "the visitor takes a packet or item that for_each<...> does not name");
 };
 
 template <class Visitor>
 struct visitor_members {
-    static_assert(accepts_pad_runs<Visitor> || !has_member<Visitor, pads_name>,
-                  "the pads of a visitor are `void pads(unsigned count, ptspec::trace::at)`, or "
-                  "return bool");
+    static_assert(
+        accepts_pad_runs<Visitor> || !has_member<Visitor, pads_name>,
+        "the pads of a visitor are `void pads(unsigned count, ptspec::trace::packet_place)`, or "
+        "return bool");
     static_assert(skips_packets<Visitor> || ignores<Visitor, skip_name> ||
                       !has_member<Visitor, skip_name>,
                   "the skip of a visitor is `auto skip(uint8_t const* bytes, size_t room, uint64_t "
@@ -12945,7 +12946,7 @@ struct visitor_members {
 
 /// Passes a run of PADs to the visitor. Returns false when the visitor stops.
 template <class Visitor>
-constexpr auto call_pads(Visitor& visitor, unsigned count, at where) -> bool {
+constexpr auto call_pads(Visitor& visitor, unsigned count, packet_place where) -> bool {
     if constexpr (same_as<decltype(visitor.pads(count, where)), void>) {
         visitor.pads(count, where);
         return true;
@@ -12960,12 +12961,12 @@ constexpr auto call_pads(Visitor& visitor, unsigned count, at where) -> bool {
 /// long (clang 19).
 template <class Visitor, class Packet>
 PTSPEC_ATTRIBUTE(always_inline)
-constexpr auto call(Visitor& visitor, Packet const& packet, at where) -> bool {
+constexpr auto call(Visitor& visitor, Packet const& packet, packet_place where) -> bool {
     if constexpr (same_as<Packet, packet::pad> && accepts_pad_runs<Visitor>) {
         return call_pads(visitor, 1, where);
     } else if constexpr (!takes<Visitor, Packet>) {
         return true;
-    } else if constexpr (same_as<result_t<Visitor&, Packet const&, at>, void>) {
+    } else if constexpr (same_as<result_t<Visitor&, Packet const&, packet_place>, void>) {
         visitor(packet, where);
         return true;
     } else {
@@ -12996,9 +12997,9 @@ using copy_or_reference = choose_t<is_copied<Visitor>, Visitor, Visitor&>;
 
 }  // namespace detail
 
-/// A visitor of packets: `visitor(packet, at)` for packet types, and `visitor(item)` for the items
-/// that are no packets, such as damage. It returns nothing, or false to stop. It may also have
-/// `visitor.pads(count, at)`, which then gets all PADs, in order, in runs of any length.
+/// A visitor of packets: `visitor(packet, place)` for packet types, and `visitor(item)` for the
+/// items that are no packets, such as damage. It returns nothing, or false to stop. It may have
+/// `visitor.pads(count, place)`, too, which then gets all PADs, in order, in runs of any length.
 ///
 /// It takes all packets and items, or `for_each` names those that it takes; the others are dropped.
 ///
@@ -13084,7 +13085,7 @@ struct counter {
     Boundary& boundary;
 
     template <packet::packet_type Packet>
-    constexpr void operator()(Packet const&, at where) const {
+    constexpr void operator()(Packet const&, packet_place where) const {
         sum.add(Packet::about.id, where.length);
         boundary(Packet::about.id, where.offset, where.length);
     }
@@ -13238,7 +13239,7 @@ struct psb_plus {
         return kinds.has(which);
     }
     /// Adds a packet after the PSB. A packet that is no status packet changes nothing.
-    constexpr void add(packet::any_packet const& which, at where) noexcept {
+    constexpr void add(packet::any_packet const& which, packet_place where) noexcept {
         using packet::kind;
         switch (which.kind()) {
             case kind::fup: {
@@ -13469,7 +13470,7 @@ public:
 
     /// Binds the next packet, as a visitor gets it.
     template <packet::packet_type Packet>
-    constexpr auto add(Packet const& which, at where) noexcept -> binding {
+    constexpr auto add(Packet const& which, packet_place where) noexcept -> binding {
         if constexpr (branch_kinds.has(Packet::about.id)) {
             if (binds_branches()) [[likely]] { return {.to = owner::branch}; }
         } else if constexpr (packet::unbound_kinds.has(Packet::about.id)) {
@@ -13485,7 +13486,7 @@ public:
         return add_other({which, where.length}, where);
     }
     /// Binds the next packet.
-    constexpr auto add(packet::any_packet const& which, at where) noexcept -> binding {
+    constexpr auto add(packet::any_packet const& which, packet_place where) noexcept -> binding {
         if (branch_kinds.has(which.kind()) && binds_branches()) [[likely]] {
             return {.to = owner::branch};
         }
@@ -13515,13 +13516,11 @@ public:
 
 private:
     using kind = packet::kind;
-
     /// Packets that belong to the next branches, if nothing is pending.
     static constexpr packet::kind_set branch_kinds = packet::kinds_of(kind::tnt_short,
                                                                       kind::tnt_long, kind::tip);
 
     using enum detail::pending::flags;
-
     /// A packet that waits for others.
     struct place {
         uint64_t offset = 0;
@@ -13565,7 +13564,8 @@ private:
     /// noinline: without it, binding all packets one by one takes up to 31 % more instructions
     /// (g++ 12).
     PTSPEC_ATTRIBUTE(noinline)
-    constexpr auto add_other(packet::any_packet const& which, at where) noexcept -> binding {
+    constexpr auto add_other(packet::any_packet const& which, packet_place where) noexcept
+        -> binding {
         here_ = {where.offset, which.kind()};
         violated_.broken = rule::none;
         bool const settles = has(shared_fup) && !continues_event.has(here_.which);
@@ -13578,7 +13578,8 @@ private:
         }
         return found;
     }
-    constexpr auto add_bound(packet::any_packet const& which, at where) noexcept -> binding {
+    constexpr auto add_bound(packet::any_packet const& which, packet_place where) noexcept
+        -> binding {
         switch (here_.which) {
             case kind::psb: return begin_psb_plus();
             case kind::psbend: return end_psb_plus();
@@ -13594,10 +13595,10 @@ private:
         }
         return add_outside(which);
     }
-    constexpr void add_unbound(packet::any_packet const& which, at where) noexcept {
+    constexpr void add_unbound(packet::any_packet const& which, packet_place where) noexcept {
         if (has(psb_open | stopped | after_pgd)) [[unlikely]] { add_clock(which, where); }
     }
-    constexpr void add_clock(packet::any_packet const& which, at where) noexcept {
+    constexpr void add_clock(packet::any_packet const& which, packet_place where) noexcept {
         if (has(psb_open)) { psb_.add(which, where); }
         bool const is_cbr = which.is<packet::cbr>();
         // TraceEn rises, and PacketEn may be 1 with BranchEn 0.
@@ -13654,7 +13655,8 @@ private:
         }
         return {.in_psb_plus = true};
     }
-    constexpr auto add_status(packet::any_packet const& which, at where) noexcept -> binding {
+    constexpr auto add_status(packet::any_packet const& which, packet_place where) noexcept
+        -> binding {
         bool agrees = true;
         switch (here_.which) {
             case kind::fup:
@@ -14563,7 +14565,7 @@ template <class Visitor>
 struct visitor_call {
     Visitor& visitor;
     uint8_t const* from;
-    at where;
+    packet_place where;
 
     /// always_inline: without it next() takes 2 % more instructions (g++ 12).
     template <class Packet>
@@ -14593,7 +14595,7 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
         size_t const until = items == block::none ? fast_limit : 0;
         while (place < until) {
             unsigned const first = data[place];
-            at here{offset + place, last_ip, 1};
+            packet_place here{offset + place, last_ip, 1};
             if (first == pad_opcode) {
                 if constexpr (accepts_pad_runs<Visitor>) {
                     here.length = leading_pads(load_le64(data + place), place);
@@ -15036,7 +15038,8 @@ public:
             if (got.what == item_type::packet) {
                 bool const keep_going = packet::visit<Packets>(
                     [&](auto const& packet) {
-                        return detail::call(visitor, packet, at{got.offset, got.ip, got.length});
+                        return detail::call(visitor, packet,
+                                            packet_place{got.offset, got.ip, got.length});
                     },
                     got.packet);
                 if (!keep_going) { return item_type::packet; }
@@ -16682,21 +16685,25 @@ struct event_buffer {
 
     template <packet::packet_type Packet>
     PTSPEC_ATTRIBUTE(always_inline)
-    constexpr auto branches(Packet const& which, at where, Clock& clock) noexcept -> bool {
+    constexpr auto branches(Packet const& which, packet_place where, Clock& clock) noexcept
+        -> bool {
         return write(event_type::branches, which, where, clock, false, false, 0, 0);
     }
     PTSPEC_ATTRIBUTE(always_inline)
-    constexpr auto branch(packet::tip const& which, at where, Clock& clock) noexcept -> bool {
+    constexpr auto branch(packet::tip const& which, packet_place where, Clock& clock) noexcept
+        -> bool {
         bool const has_to = which.has_ip();
         return write(event_type::indirect_branch, which, where, clock, false, has_to, 0,
                      has_to ? where.ip : 0);
     }
-    constexpr auto disable(packet::tip_pgd const& which, at where, Clock& clock) noexcept -> bool {
+    constexpr auto disable(packet::tip_pgd const& which, packet_place where, Clock& clock) noexcept
+        -> bool {
         bool const has_to = which.has_ip();
         return write(event_type::disabled, which, where, clock, false, has_to, 0,
                      has_to ? where.ip : 0);
     }
-    constexpr auto enable(packet::tip_pge const& which, at where, Clock& clock) noexcept -> bool {
+    constexpr auto enable(packet::tip_pge const& which, packet_place where, Clock& clock) noexcept
+        -> bool {
         bool const has_ip = which.has_ip();
         return write(event_type::enabled, which, where, clock, has_ip, false, has_ip ? where.ip : 0,
                      0);
@@ -16706,8 +16713,8 @@ private:
     /// Member by member: an event that is built and copied takes 2 % more instructions (g++ 12).
     template <packet::packet_type Packet>
     PTSPEC_ATTRIBUTE(always_inline)
-    constexpr auto write(event_type what, Packet const& which, at where, Clock& clock, bool has_ip,
-                         bool has_to, uint64_t ip, uint64_t to) noexcept -> bool {
+    constexpr auto write(event_type what, Packet const& which, packet_place where, Clock& clock,
+                         bool has_ip, bool has_to, uint64_t ip, uint64_t to) noexcept -> bool {
         next->what = what;
         next->enabled = what == event_type::disabled ? tracing::off : tracing::on;
         next->is_status = false;
@@ -16761,31 +16768,31 @@ struct simple_packets {
     template <packet::packet_type Packet>
         requires one_of<Packet, packet::tnt_short, packet::tnt_long>
     PTSPEC_ATTRIBUTE(always_inline)
-    constexpr auto operator()(Packet const& which, at where) -> bool {
+    constexpr auto operator()(Packet const& which, packet_place where) -> bool {
         if (!takes_branches) { return bind(which, where); }
         return out.branches(which, where, *clock);
     }
     PTSPEC_ATTRIBUTE(always_inline)
-    constexpr auto operator()(packet::tip const& which, at where) -> bool {
+    constexpr auto operator()(packet::tip const& which, packet_place where) -> bool {
         if (!takes_branches) { return bind(which, where); }
         return out.branch(which, where, *clock);
     }
-    constexpr auto operator()(packet::tip_pgd const& which, at where) -> bool {
+    constexpr auto operator()(packet::tip_pgd const& which, packet_place where) -> bool {
         if (!end_tracing({which.has_ip(), where.ip})) { return bind(which, where); }
         return out.disable(which, where, *clock);
     }
-    constexpr auto operator()(packet::tip_pge const& which, at where) -> bool {
+    constexpr auto operator()(packet::tip_pge const& which, packet_place where) -> bool {
         if (!start_tracing()) { return bind(which, where); }
         return out.enable(which, where, *clock);
     }
     template <packet::packet_type Packet>
         requires one_of<Packet, packet::tsc, packet::mtc, packet::cyc>
-    constexpr void operator()(Packet const& which, at where) {
+    constexpr void operator()(Packet const& which, packet_place where) {
         if constexpr (same_as<Packet, packet::tsc>) { (void)binds->add(which, where); }
         (void)clock->add(which);
         if constexpr (requires { out.end_skipping(); }) { out.end_skipping(); }
     }
-    constexpr void pads(unsigned, at) {}
+    constexpr void pads(unsigned, packet_place) {}
     using ignores_skip = choose_t<Out::skips_packets, void, simple_packets>;
     constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset) -> skipped_packets {
         return has_no_pending ? out.skip(bytes, room, offset, *this) : skipped_packets{};
@@ -16804,7 +16811,7 @@ struct simple_packets {
         return true;
     }
     template <packet::packet_type Packet>
-    constexpr auto operator()(Packet const& which, at where) -> bool {
+    constexpr auto operator()(Packet const& which, packet_place where) -> bool {
         return bind(which, where);
     }
     constexpr auto operator()(item const& one) -> bool {
@@ -16815,7 +16822,7 @@ struct simple_packets {
 
 private:
     template <packet::packet_type Packet>
-    constexpr auto bind(Packet const& which, at where) -> bool {
+    constexpr auto bind(Packet const& which, packet_place where) -> bool {
         packet::any_packet const any{which, where.length};
         if constexpr (requires { out.bind(any, where, has_no_pending); }) {
             auto const after = out.bind(any, where, has_no_pending);
@@ -16928,8 +16935,7 @@ private:
     using kind = packet::kind;
     static constexpr reader_options from_first_psb{.sync = true};
     static constexpr unsigned max_aside = 2;  ///< FUP and PIP
-    /// One packet adds at most those set aside, a damage, its own and `resumed`.
-    static constexpr unsigned max_added = max_aside + 3;
+    static constexpr unsigned max_added = max_aside + 3;  ///< a damage, its own and `resumed`
     /// The maximum number of events that wait for a packet. If more events wait, the pending events
     /// are returned without an IP. `event_buffer` needs room for one more.
     static constexpr unsigned max_waiting = Room - max_added - 1;
@@ -16976,14 +16982,14 @@ private:
     struct batch : detail::event_buffer<Clock> {
         event_reader* by;
 
-        constexpr auto bind(packet::any_packet const& which, at where, bool has_no_pending) noexcept
-            -> detail::after_binding {
+        constexpr auto bind(packet::any_packet const& which, packet_place where,
+                            bool has_no_pending) noexcept -> detail::after_binding {
             auto const after = by->bind_in_batch(which, where, this->next, has_no_pending);
             this->next = after.next;
             return after;
         }
     };
-    constexpr auto bind_in_batch(packet::any_packet const& which, at where, event* next,
+    constexpr auto bind_in_batch(packet::any_packet const& which, packet_place where, event* next,
                                  bool has_no_pending) noexcept -> detail::after_binding {
         if (has_no_pending) { end_simple_packets(next); }
         if (!may_bind(which.kind())) {
@@ -17074,8 +17080,8 @@ private:
     }
     /// The event of a packet, at the time that the clock has after it. Only some packets have a
     /// CYC, and the status packets of a PSB+ have none: GEN-213.
-    constexpr auto made(event_type what, packet::any_packet const& which, at where) noexcept
-        -> event {
+    constexpr auto made(event_type what, packet::any_packet const& which,
+                        packet_place where) noexcept -> event {
         bool const has_cyc = packet::cyc_kinds.has(which.kind()) && !binder_.in_psb_plus();
         return {.what = what,
                 .enabled = known_enabled(),
@@ -17084,12 +17090,13 @@ private:
                 .when = has_cyc ? clock_.now() : clock_.now_without_cyc()};
     }
     /// Appends the event of a packet, which is pending.
-    constexpr auto put(event_type what, packet::any_packet const& which, at where) noexcept
-        -> event& {
+    constexpr auto put(event_type what, packet::any_packet const& which,
+                       packet_place where) noexcept -> event& {
         events_.put(made(what, which, where));
         return events_.all[events_.count - 1];
     }
-    constexpr void put_ready(event_type what, packet::any_packet const& which, at where) noexcept {
+    constexpr void put_ready(event_type what, packet::any_packet const& which,
+                             packet_place where) noexcept {
         (void)put(what, which, where);
         complete_pending();
     }
@@ -17150,7 +17157,7 @@ private:
         }
         add_packet(got.packet, {got.offset, got.ip, got.length});
     }
-    constexpr void add_packet(packet::any_packet const& which, at where) noexcept {
+    constexpr void add_packet(packet::any_packet const& which, packet_place where) noexcept {
         bool const was_lost = binder_.is_lost() || binder_.in_overflow();
         bool const was_in_event = binder_.in_event();
         auto const was = binder_.state().enabled;
@@ -17213,7 +17220,7 @@ private:
         for (unsigned i = 0; i < aside_; ++i) { insert(events_.first_pending(), set_aside_[i]); }
         aside_ = 0;
     }
-    constexpr void add_damage(packet::any_packet const& which, at where, binding bound,
+    constexpr void add_damage(packet::any_packet const& which, packet_place where, binding bound,
                               rule broken) noexcept {
         auto one = made(bound.is_note ? event_type::note : event_type::damage, which, where);
         one.broken = broken;
@@ -17244,7 +17251,8 @@ private:
         complete_pending();
     }
 
-    constexpr void add_unbound(packet::any_packet const& which, at where, binding bound) noexcept {
+    constexpr void add_unbound(packet::any_packet const& which, packet_place where,
+                               binding bound) noexcept {
         switch (which.kind()) {
             case kind::cbr:
             case kind::mnt: {
@@ -17266,11 +17274,12 @@ private:
             default: return;
         }
     }
-    constexpr void add_status(packet::any_packet const& which, at where) noexcept {
+    constexpr void add_status(packet::any_packet const& which, packet_place where) noexcept {
         if (which.is<packet::fup>()) { return; }
         put(detail::type_of(which.kind()), which, where).is_status = true;
     }
-    constexpr void end_psb_plus(packet::any_packet const& which, at where, binding bound) noexcept {
+    constexpr void end_psb_plus(packet::any_packet const& which, packet_place where,
+                                binding bound) noexcept {
         auto one = made(event_type::psb, which, where);
         if (bound.in_psb_plus) { one.when = clock_.now_of_psb_plus(); }
         events_.set_time_of_pending(one.when);
@@ -17287,8 +17296,8 @@ private:
         }
     }
 
-    constexpr void add_flow(packet::any_packet const& which, at where, binding bound, bool was_lost,
-                            tracing was) noexcept {
+    constexpr void add_flow(packet::any_packet const& which, packet_place where, binding bound,
+                            bool was_lost, tracing was) noexcept {
         switch (which.kind()) {
             case kind::tnt_short:
             case kind::tnt_long: return put_ready(event_type::branches, which, where);
@@ -17339,8 +17348,8 @@ private:
         mode.ip = ip;
         add_ready(mode);
     }
-    constexpr void add_tip(packet::any_packet const& which, at where, binding bound, bool was_lost,
-                           tracing was) noexcept {
+    constexpr void add_tip(packet::any_packet const& which, packet_place where, binding bound,
+                           bool was_lost, tracing was) noexcept {
         bool const has_to = which.as<packet::tip>().has_ip();
         if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
             return end_async(which, where, event_type::async_branch, has_to);
@@ -17359,7 +17368,8 @@ private:
         add_ready(one);
         ready_mode(mode, where.ip);
     }
-    constexpr void add_tip_pgd(packet::any_packet const& which, at where, binding bound) noexcept {
+    constexpr void add_tip_pgd(packet::any_packet const& which, packet_place where,
+                               binding bound) noexcept {
         bool const has_to = which.as<packet::tip_pgd>().has_ip();
         disabled_ = {has_to, where.ip};
         if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
@@ -17372,7 +17382,7 @@ private:
     }
     /// A TIP or TIP.PGD ends a compound event. The state that its other packets carry applies at
     /// the IP of the last: PKT-270.
-    constexpr void end_async(packet::any_packet const& which, at where, event_type what,
+    constexpr void end_async(packet::any_packet const& which, packet_place where, event_type what,
                              bool has_to) noexcept {
         bool has_event = false;
         for (unsigned i = events_.first_pending(); i < events_.count; ++i) {
@@ -17398,7 +17408,7 @@ private:
         complete_pending();
     }
 
-    constexpr void add_transaction(packet::any_packet const& which, at where,
+    constexpr void add_transaction(packet::any_packet const& which, packet_place where,
                                    binding bound) noexcept {
         switch (which.kind()) {
             case kind::mode_tsx:
@@ -17415,14 +17425,15 @@ private:
             default: return add_tip_pgd(which, where, bound);
         }
     }
-    constexpr void add_overflow(packet::any_packet const& which, at where) noexcept {
+    constexpr void add_overflow(packet::any_packet const& which, packet_place where) noexcept {
         complete_pending();
         if (which.is<packet::ovf>()) { return put_ready(event_type::overflow, which, where); }
         put(event_type::resumed, which, where).set_ip(where.ip);
         complete_pending();
     }
     /// PTW, the packets of power events, PEBS, event trace, TRIG, TraceStop, and their FUP.
-    constexpr void add_value(packet::any_packet const& which, at where, binding bound) noexcept {
+    constexpr void add_value(packet::any_packet const& which, packet_place where,
+                             binding bound) noexcept {
         if (which.is<packet::fup>()) {
             if (bound.to == owner::power) { stopped_ = {true, where.ip}; }
             return complete_pending_at(where.ip);
@@ -18782,10 +18793,10 @@ namespace detail {
 struct first_ip_form {
     bool is_relative = false;
 
-    constexpr auto operator()(packet::psb const&, at) noexcept -> bool { return false; }
+    constexpr auto operator()(packet::psb const&, packet_place) noexcept -> bool { return false; }
     template <class Packet>
         requires derived_from<Packet, packet::ip_packet<Packet>>
-    constexpr auto operator()(Packet const& which, at) noexcept -> bool {
+    constexpr auto operator()(Packet const& which, packet_place) noexcept -> bool {
         auto const form = which.template get<typename Packet::IPBytes>();
         is_relative = form == packet::ip_bytes::update_16 || form == packet::ip_bytes::update_32 ||
                       form == packet::ip_bytes::update_48;
@@ -30727,7 +30738,7 @@ struct split_check {
         : psb{later_psb}, binds{quirks}, begins{quirks} {}
 
     template <packet::packet_type Packet>
-    constexpr auto operator()(Packet const& which, trace::at where) noexcept -> bool {
+    constexpr auto operator()(Packet const& which, trace::packet_place where) noexcept -> bool {
         constexpr bool is_branch = one_of<Packet, packet::tnt_short, packet::tnt_long, packet::tip,
                                           packet::tip_pge, packet::tip_pgd>;
         constexpr bool is_flow = is_branch || same_as<Packet, packet::fup>;
@@ -31838,27 +31849,30 @@ private:
         [[nodiscard]] constexpr auto has_stopped() const noexcept -> bool { return stopped; }
 
         template <class Packet>
-        constexpr auto branches(Packet const& which, trace::at where, Clock& clock) -> bool {
+        constexpr auto branches(Packet const& which, trace::packet_place where, Clock& clock)
+            -> bool {
             begin(where, clock);
             if (!to->walk_.add_branches(which.taken(), *sink)) { return stop(waiting::branches); }
             return true;
         }
-        constexpr auto branch(packet::tip const& which, trace::at where, Clock& clock) -> bool {
+        constexpr auto branch(packet::tip const& which, trace::packet_place where, Clock& clock)
+            -> bool {
             begin(where, clock);
             if (!to->walk_.add_target(form_of(which), where.ip, *sink)) {
                 return stop_at(waiting::branch, form_of(which), where.ip);
             }
             return true;
         }
-        constexpr auto disable(packet::tip_pgd const& which, trace::at where, Clock& clock)
-            -> bool {
+        constexpr auto disable(packet::tip_pgd const& which, trace::packet_place where,
+                               Clock& clock) -> bool {
             begin(where, clock);
             if (!to->walk_.add_end(form_of(which), where.ip, *sink)) {
                 return stop_at(waiting::disable, form_of(which), where.ip);
             }
             return true;
         }
-        constexpr auto enable(packet::tip_pge const& which, trace::at where, Clock& clock) -> bool {
+        constexpr auto enable(packet::tip_pge const& which, trace::packet_place where, Clock& clock)
+            -> bool {
             begin(where, clock);
             to->walk_.add_start(which.has_ip(), where.ip, *sink);
             return true;
@@ -31874,7 +31888,7 @@ private:
         constexpr void end_skipping() noexcept { to->walk_.end_skipping(); }
 
     private:
-        constexpr void begin(trace::at where, Clock& clock) {
+        constexpr void begin(trace::packet_place where, Clock& clock) {
             if constexpr (takes_times<Sink>) { sink->time(clock.now()); }
             to->walk_.set_packet(where.offset, clock.now());
             clock.pass();

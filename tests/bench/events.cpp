@@ -137,7 +137,7 @@ struct counted {
     seen all{};
 
     template <packet::packet_type Packet>
-    void operator()(Packet const& which, trace::at where) {
+    void operator()(Packet const& which, trace::packet_place where) {
         auto const bound = binder_.add(which, where);
         if constexpr (one_of<Packet, packet::tnt_short, packet::tnt_long>) {
             if (bound.to != trace::owner::branch) { return; }
@@ -152,7 +152,7 @@ struct counted {
         }
     }
     void operator()(trace::item const&) { binder_.restart(); }
-    void pads(unsigned, trace::at) {}
+    void pads(unsigned, trace::packet_place) {}
 };
 
 auto we_bind(buffer const& trace) -> seen {

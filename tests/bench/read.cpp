@@ -127,7 +127,7 @@ struct summing {
     seen all{};  // a member of the visitor, so that it can stay in registers
 
     template <packet::packet_type Packet>
-    void operator()(Packet const& packet, trace::at where) {
+    void operator()(Packet const& packet, trace::packet_place where) {
         if constexpr (same_as<Packet, packet::tnt_short> || same_as<Packet, packet::tnt_long>) {
             all.branches += sum_of(packet.taken());
         } else if constexpr (same_as<Packet, packet::cyc>) {
@@ -136,7 +136,7 @@ struct summing {
         all.packets += 1;
         all.ips += where.ip;
     }
-    void pads(unsigned count, trace::at where) {
+    void pads(unsigned count, trace::packet_place where) {
         all.packets += count;
         all.ips += count * where.ip;
     }

@@ -30,7 +30,7 @@ INCLUDE = ROOT / "include" / "ptspec"
 PARTS = [
     ([INCLUDE / "core.hpp"], 1.80, 1.55),
     ([INCLUDE / "registers.hpp"], 1.01, 0.82),
-    ([INCLUDE / "tables.hpp"], 0.98, 0.82),
+    ([INCLUDE / "topa.hpp"], 0.98, 0.82),
     ([INCLUDE / "trace.hpp"], 0.86, 0.77),
     ([INCLUDE / "events.hpp"], 1.53, 1.40),
     ([INCLUDE / "flow.hpp"], 1.37, 1.33),

@@ -29,7 +29,7 @@ struct segment {
 /// The segments of a trace. Bytes before the first PSB belong to no segment.
 inline auto segments_of(ptspec::byte_view trace) -> std::vector<segment> {
     std::vector<segment> made;
-    auto const add = [&](auto const& one, ptspec::trace::at where) {
+    auto const add = [&](auto const& one, ptspec::trace::packet_place where) {
         using packet = std::remove_cvref_t<decltype(one)>;
         auto const at = static_cast<std::size_t>(where.offset);
         if constexpr (ptspec::same_as<packet, ptspec::packet::psb>) {

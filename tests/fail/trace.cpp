@@ -172,7 +172,7 @@ namespace visitor_of_nothing {
 // expect: the visitor does not take what for_each<...> names: it is called with (packet const&
 auto read(ptspec::byte_view bytes) {
 #ifndef SHOULD_FAIL
-    auto const visitor = [](ptspec::packet::tip const&, ptspec::trace::at) {};
+    auto const visitor = [](ptspec::packet::tip const&, ptspec::trace::packet_place) {};
 #else
     auto const visitor = [](ptspec::packet::tip const&) {};
 #endif
@@ -185,7 +185,7 @@ namespace visitor_of_some_packets {
 // expect: this visitor does not take all packets and items: for_each<packet::tip, trace::item>
 // also clang
 auto read(ptspec::byte_view bytes) {
-    auto const visitor = [](ptspec::packet::tip const&, ptspec::trace::at) {};
+    auto const visitor = [](ptspec::packet::tip const&, ptspec::trace::packet_place) {};
 #ifndef SHOULD_FAIL
     return ptspec::trace::reader{bytes}.for_each<ptspec::packet::tip>(visitor);
 #else
@@ -198,7 +198,7 @@ namespace visitor_without_items {
 /// A visitor that takes all packets would not see damage, or where decoding resumes.
 // expect: this visitor does not take all packets and items: for_each<packet::tip, trace::item>
 auto read(ptspec::byte_view bytes) {
-    auto const visitor = [](auto const&, ptspec::trace::at) {};
+    auto const visitor = [](auto const&, ptspec::trace::packet_place) {};
 #ifndef SHOULD_FAIL
     return ptspec::trace::reader{bytes}.for_each<ptspec::packet::all>(visitor);
 #else
@@ -208,13 +208,13 @@ auto read(ptspec::byte_view bytes) {
 }  // namespace visitor_without_items
 
 namespace visitor_with_wrong_overload {
-/// The second argument is `trace::at`: the TNTs would be lost.
+/// The second argument is `trace::packet_place`: the TNTs would be lost.
 // expect: the visitor does not take what for_each<...> names: it is called with (packet const&
 struct visitor {
     unsigned count = 0;
-    void operator()(ptspec::packet::tip const&, ptspec::trace::at) { ++count; }
+    void operator()(ptspec::packet::tip const&, ptspec::trace::packet_place) { ++count; }
 #ifndef SHOULD_FAIL
-    void operator()(ptspec::packet::tnt_short const&, ptspec::trace::at) { ++count; }
+    void operator()(ptspec::packet::tnt_short const&, ptspec::trace::packet_place) { ++count; }
 #else
     void operator()(ptspec::packet::tnt_short const&, int) { ++count; }
 #endif
@@ -230,7 +230,7 @@ namespace visitor_of_unnamed_packets {
 /// The visitor takes more than is named.
 // expect: the visitor takes a packet or item that for_each<...> does not name
 auto read(ptspec::byte_view bytes) {
-    auto const visitor = [](auto const&, ptspec::trace::at) {};
+    auto const visitor = [](auto const&, ptspec::trace::packet_place) {};
 #ifndef SHOULD_FAIL
     return ptspec::trace::reader{bytes}.for_each<ptspec::packet::all>(visitor);
 #else
@@ -241,15 +241,15 @@ auto read(ptspec::byte_view bytes) {
 
 namespace visitor_with_wrong_pads {
 /// A run of PADs has a number and a place.
-// expect: the pads of a visitor are `void pads(unsigned count, ptspec::trace::at)`
+// expect: the pads of a visitor are `void pads(unsigned count, ptspec::trace::packet_place)`
 struct visitor {
     unsigned count = 0;
-    void operator()(auto const&, ptspec::trace::at) { ++count; }
+    void operator()(auto const&, ptspec::trace::packet_place) { ++count; }
     void operator()(ptspec::trace::item const&) {}
 #ifndef SHOULD_FAIL
-    void pads(unsigned pads, ptspec::trace::at) { count += pads; }
+    void pads(unsigned pads, ptspec::trace::packet_place) { count += pads; }
 #else
-    void pads(ptspec::trace::at) { ++count; }
+    void pads(ptspec::trace::packet_place) { ++count; }
 #endif
 };
 
@@ -262,7 +262,7 @@ namespace visitor_with_wrong_skip {
 /// A visitor that skips packets returns how many bytes, and LastIP.
 // expect: the skip of a visitor is `auto skip(uint8_t const* bytes, size_t room, uint64_t offset)
 struct visitor {
-    void operator()(auto const&, ptspec::trace::at) {}
+    void operator()(auto const&, ptspec::trace::packet_place) {}
     void operator()(ptspec::trace::item const&) {}
 #ifndef SHOULD_FAIL
     auto skip(uint8_t const*, size_t, uint64_t) -> ptspec::trace::skipped_packets { return {}; }

@@ -666,11 +666,13 @@ using hooked = trace::reader<hook>;
 
 struct visitor {
     uint64_t sum = 0;
-    auto operator()(packet::tip const& packet, trace::at where) noexcept -> bool {
+    auto operator()(packet::tip const& packet, trace::packet_place where) noexcept -> bool {
         sum += packet.ip(where.ip);
         return where.length != 3;
     }
-    void operator()(packet::cyc const& packet, trace::at) noexcept { sum += packet.value(); }
+    void operator()(packet::cyc const& packet, trace::packet_place) noexcept {
+        sum += packet.value();
+    }
     void operator()(trace::item const& other) noexcept { sum += other ? other.offset : 0; }
 };
 
@@ -678,7 +680,7 @@ struct visitor {
 struct collector {
     packet::any_packet* out;
     template <packet::packet_type Packet>
-    void operator()(Packet const& packet, trace::at where) noexcept {
+    void operator()(Packet const& packet, trace::packet_place where) noexcept {
         *out++ = packet::any_packet{packet, where.length};
     }
 };

@@ -334,7 +334,7 @@ struct collector {
     unsigned stop_after = ~0U;
 
     template <packet::packet_type Packet>
-    auto operator()(Packet const& packet, trace::at where) -> bool {
+    auto operator()(Packet const& packet, trace::packet_place where) -> bool {
         all.push_back({.what = item_type::packet,
                        .length = where.length,
                        .offset = where.offset,
@@ -351,10 +351,10 @@ struct collector {
 /// A visitor that accepts two packet types only.
 struct chooser {
     steps& all;
-    void operator()(packet::tip const& packet, trace::at where) const {
+    void operator()(packet::tip const& packet, trace::packet_place where) const {
         collector{all}(packet, where);
     }
-    void operator()(packet::tnt_short const& packet, trace::at where) const {
+    void operator()(packet::tnt_short const& packet, trace::packet_place where) const {
         collector{all}(packet, where);
     }
 };

@@ -31,7 +31,7 @@ constexpr auto packets_in(byte_view bytes, bool with_if = false) -> packets_text
         }
         packet::visit(
             [&](auto const& packet) {
-                printer(packet, trace::at{item.offset, item.ip, item.length});
+                printer(packet, trace::packet_place{item.offset, item.ip, item.length});
             },
             item.packet);
     }

@@ -34,7 +34,7 @@ struct lines {
     }
 
     template <packet::packet_type Packet>
-    void operator()(Packet const& packet, trace::at where) {
+    void operator()(Packet const& packet, trace::packet_place where) {
         add({.what = trace::item_type::packet,
              .length = static_cast<std::uint8_t>(where.length),
              .offset = where.offset,

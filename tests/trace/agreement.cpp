@@ -85,13 +85,13 @@ struct comparer {
     bool same = true;
 
     template <packet::packet_type Packet>
-    void operator()(Packet const& which, trace::at where) {
+    void operator()(Packet const& which, trace::packet_place where) {
         see(packet::any_packet{which, where.length}, where.offset, where.ip);
     }
     void operator()(trace::item const& other) {
         same = same && other.what == trace::item_type::end;
     }
-    void pads(unsigned count, trace::at where) {
+    void pads(unsigned count, trace::packet_place where) {
         for (unsigned i = 0; i < count; ++i) { see(packet::pad{}, where.offset + i, where.ip); }
     }
     void see(packet::any_packet const& which, uint64_t offset, uint64_t ip) {

@@ -188,11 +188,11 @@ TEST_CASE("two binders agree if both bind all later packets alike") {
         trace::binder one;
         trace::binder two;
         bool const at_first = one.agrees_with(two);
-        (void)one.add(pge, trace::at{0, 0x1000, 7});
+        (void)one.add(pge, trace::packet_place{0, 0x1000, 7});
         bool const on = one.agrees_with(two);
-        (void)two.add(pge, trace::at{100, 0x1000, 7});
+        (void)two.add(pge, trace::packet_place{100, 0x1000, 7});
         bool const both = one.agrees_with(two);
-        (void)two.add(packet::ovf{}, trace::at{107, 0x1000, 2});
+        (void)two.add(packet::ovf{}, trace::packet_place{107, 0x1000, 2});
         return at_first && !on && both && !one.agrees_with(two);
     });
 }

@@ -19,7 +19,7 @@ struct sums {
     uint64_t by_kind[packet::kind_count] = {};
 
     template <packet::packet_type Packet>
-    constexpr void operator()(Packet const& packet, trace::at where) {
+    constexpr void operator()(Packet const& packet, trace::packet_place where) {
         packets += 1;
         by_kind[underlying(Packet::about.id)] += 1;
         if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) {

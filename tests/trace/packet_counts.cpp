@@ -54,7 +54,7 @@ TEST_CASE("the counting visitor counts packets and damage, and reports boundarie
             seen = seen * 1000 + underlying(which) * 100U + offset * 10 + length;
         };
         trace::detail::counter<decltype(boundary)> const count{sum, boundary};
-        count(packet::tip{}, trace::at{value(uint64_t{4}), 0, 3});
+        count(packet::tip{}, trace::packet_place{value(uint64_t{4}), 0, 3});
         count(trace::item{.what = item_type::damage});
         return seen == 343 && sum.of(kind::tip) == 1 && sum.bytes[3] == 3 && sum.errors == 1;
     });

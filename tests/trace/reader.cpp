@@ -73,7 +73,7 @@ auto items_in_chunks(std::vector<std::uint8_t> const& in, std::size_t size,
 struct collector {
     std::vector<item>& all;
     template <packet::packet_type Packet>
-    void operator()(Packet const& packet, trace::at where) const {
+    void operator()(Packet const& packet, trace::packet_place where) const {
         all.push_back({.what = item_type::packet,
                        .length = static_cast<uint8_t>(where.length),
                        .offset = where.offset,
@@ -400,11 +400,12 @@ TEST_CASE(
         unsigned tips = 0;
         uint64_t seen = 0;
         reader r{byte_view{in}};
-        auto const why = r.for_each<packet::tip>([&](packet::tip const& packet, trace::at where) {
-            ++tips;
-            seen = where.offset * 100 + where.length * 10 + (packet.has_ip() ? 1U : 0U);
-            return where.ip == 0x1000;
-        });
+        auto const why = r.for_each<packet::tip>(
+            [&](packet::tip const& packet, trace::packet_place where) {
+                ++tips;
+                seen = where.offset * 100 + where.length * 10 + (packet.has_ip() ? 1U : 0U);
+                return where.ip == 0x1000;
+            });
         return why == item_type::end && tips == 1 && seen == 1731;
     });
 }
@@ -415,7 +416,7 @@ TEST_CASE("for_each stops after the packet at which the visitor returns false, a
                                    bytes(0x16, 0x03, 0x59, 0x01, 0x02, 0x23, 0x07, 0x02, 0x00)));
         uint64_t offsets = 0;
         unsigned packets = 0;
-        auto const visitor = [&](auto const&, trace::at where) {
+        auto const visitor = [&](auto const&, trace::packet_place where) {
             offsets = offsets * 100 + where.offset;
             ++packets;
             return false;
@@ -433,7 +434,7 @@ TEST_CASE("next() continues in the block in which a visitor stopped (PKT-205)") 
     CHECK_TWICE([](auto value) {
         auto const in = value(join(psb, bytes(0x02, 0x63, 0x84, 0x0C, 1, 2, 3, 4),  // BBP, BIP
                                    byte_array<20>{}));
-        auto const up_to_block = [](auto const& packet, trace::at) {
+        auto const up_to_block = [](auto const& packet, trace::packet_place) {
             return packet.about.id != packet::kind::bbp;
         };
         reader r{byte_view{in}, from_the_start};
@@ -488,7 +489,7 @@ TEST_CASE("for_each passes damage to a visitor that accepts items (PKT-254)") {
     struct visitor {
         unsigned packets = 0;
         unsigned others = 0;
-        constexpr void operator()(packet::tnt_short const&, trace::at) { ++packets; }
+        constexpr void operator()(packet::tnt_short const&, trace::packet_place) { ++packets; }
         constexpr void operator()(item const& other) {
             others = others * 10 + underlying(other.what);
         }
@@ -595,7 +596,7 @@ TEST_CASE("an item or event that is no packet has none, not a PAD") {
 TEST_CASE("an item that is no packet has the unchanged last IP (PKT-060,252)") {
     struct visitor {
         uint64_t ips = 0;
-        constexpr void operator()(packet::tip const&, trace::at) {}
+        constexpr void operator()(packet::tip const&, trace::packet_place) {}
         constexpr void operator()(item const& other) { ips += other.ip; }
     };
     CHECK_TWICE([](auto value) {
@@ -623,7 +624,7 @@ TEST_CASE("for_each and next share the last IP and the block across chunks (PKT-
     CHECK_TWICE([](auto value) {
         auto const one = value(bytes(0x4D, 0x78, 0x56, 0x34, 0x12, 0x02, 0x63, 0x84));
         auto const two = value(bytes(0x0C, 1, 2, 3, 4, 0x3D, 0x11, 0x22));
-        auto const ignore = [](auto const&, trace::at) {};
+        auto const ignore = [](auto const&, trace::packet_place) {};
         reader r{from_the_start};
         bool ok = r.feed(one) && r.for_each<packet::all>(ignore) == item_type::need_input;
         ok = ok && r.last_ip() == 0x1234'5678 && r.block() == packet::block::items_of_4;
@@ -637,8 +638,8 @@ TEST_CASE("a short chunk after a long one is not read past its end (PKT-255)") {
         auto const all_long = value(byte_array<64>{});
         auto const tip = value(join(bytes(0x4D, 0x78, 0x56, 0x34, 0x12), byte_array<64>{}));
         reader r{from_the_start};
-        bool ok = r.feed(all_long) &&
-                  r.for_each<packet::all>([](auto const&, trace::at) {}) == item_type::need_input;
+        bool ok = r.feed(all_long) && r.for_each<packet::all>([](auto const&, trace::packet_place) {
+        }) == item_type::need_input;
         ok = ok && r.feed(byte_view{tip}.first(1)) && is(r.next(), item_type::need_input, 64);
         return ok && r.feed(byte_view{tip}.from(1)) && is_packet<packet::tip>(r.next(), 64, 5);
     });

@@ -8,7 +8,7 @@ using namespace ptspec;
 namespace {
 
 struct takes_tips {
-    void operator()(packet::tip const&, trace::at) const {}
+    void operator()(packet::tip const&, trace::packet_place) const {}
 };
 struct takes_numbers {
     void operator()(int) const {}
@@ -18,7 +18,7 @@ struct takes_items_only {
 };
 struct takes_all {
     template <class Packet>
-    auto operator()(Packet const&, trace::at) const -> bool {
+    auto operator()(Packet const&, trace::packet_place) const -> bool {
         return true;
     }
 };
@@ -28,7 +28,7 @@ struct takes_everything : takes_all, takes_items_only {
     using takes_items_only::operator();
 };
 struct takes_pad_runs {
-    void pads(unsigned, trace::at) const {}
+    void pads(unsigned, trace::packet_place) const {}
 };
 
 }  // namespace
@@ -60,12 +60,12 @@ TEST_CASE("a visitor takes all packets and items, or exactly those that are name
 TEST_CASE("a visitor that returns nothing continues, one that returns false stops") {
     CHECK_TWICE([](auto value) {
         unsigned calls = 0;
-        auto silent = [&](packet::tip const&, trace::at) { ++calls; };
-        auto stops = [&](packet::tip const&, trace::at where) {
+        auto silent = [&](packet::tip const&, trace::packet_place) { ++calls; };
+        auto stops = [&](packet::tip const&, trace::packet_place where) {
             return ++calls, where.offset != 7;
         };
-        trace::at const here{value(uint64_t{7}), 0, 1};
-        trace::at const there{value(uint64_t{8}), 0, 1};
+        trace::packet_place const here{value(uint64_t{7}), 0, 1};
+        trace::packet_place const there{value(uint64_t{8}), 0, 1};
         bool const results = trace::detail::call(silent, packet::tip{}, here) &&
                              !trace::detail::call(stops, packet::tip{}, here) &&
                              trace::detail::call(stops, packet::tip{}, there) &&

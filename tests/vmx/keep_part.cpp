@@ -41,7 +41,9 @@ constexpr auto listed(byte_view bytes) -> test::packets_text {
             continue;
         }
         packet::visit(
-            [&](auto const& which) { printer(which, trace::at{it.offset, it.ip, it.length}); },
+            [&](auto const& which) {
+                printer(which, trace::packet_place{it.offset, it.ip, it.length});
+            },
             it.packet);
     }
     return out;

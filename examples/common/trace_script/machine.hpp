@@ -71,7 +71,7 @@ public:
     constexpr auto print_packets(Out& out) const -> bool {
         bool first = true;
         packet_printer<Out> printer{out, event_trace_};
-        auto each = [&](auto const& packet, trace::at where) {
+        auto each = [&](auto const& packet, trace::packet_place where) {
             if (!first) { out(text{", "}); }
             first = false;
             printer(packet, where);
@@ -85,7 +85,7 @@ public:
             }
             packet::visit(
                 [&](auto const& packet) {
-                    each(packet, trace::at{item.offset, item.ip, item.length});
+                    each(packet, trace::packet_place{item.offset, item.ip, item.length});
                 },
                 item.packet);
         }

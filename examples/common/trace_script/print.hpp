@@ -32,7 +32,7 @@ public:
     constexpr packet_printer(Out& out, bool with_if) : out_{out}, with_if_{with_if} {}
 
     template <class Packet>
-    constexpr void operator()(Packet const& which, trace::at where) {
+    constexpr void operator()(Packet const& which, trace::packet_place where) {
         show(which, where.ip);
     }
 

@@ -42,7 +42,7 @@ struct split_check {
         : psb{later_psb}, binds{quirks}, begins{quirks} {}
 
     template <packet::packet_type Packet>
-    constexpr auto operator()(Packet const& which, trace::at where) noexcept -> bool {
+    constexpr auto operator()(Packet const& which, trace::packet_place where) noexcept -> bool {
         constexpr bool is_branch = one_of<Packet, packet::tnt_short, packet::tnt_long, packet::tip,
                                           packet::tip_pge, packet::tip_pgd>;
         constexpr bool is_flow = is_branch || same_as<Packet, packet::fup>;

@@ -136,27 +136,30 @@ private:
         [[nodiscard]] constexpr auto has_stopped() const noexcept -> bool { return stopped; }
 
         template <class Packet>
-        constexpr auto branches(Packet const& which, trace::at where, Clock& clock) -> bool {
+        constexpr auto branches(Packet const& which, trace::packet_place where, Clock& clock)
+            -> bool {
             begin(where, clock);
             if (!to->walk_.add_branches(which.taken(), *sink)) { return stop(waiting::branches); }
             return true;
         }
-        constexpr auto branch(packet::tip const& which, trace::at where, Clock& clock) -> bool {
+        constexpr auto branch(packet::tip const& which, trace::packet_place where, Clock& clock)
+            -> bool {
             begin(where, clock);
             if (!to->walk_.add_target(form_of(which), where.ip, *sink)) {
                 return stop_at(waiting::branch, form_of(which), where.ip);
             }
             return true;
         }
-        constexpr auto disable(packet::tip_pgd const& which, trace::at where, Clock& clock)
-            -> bool {
+        constexpr auto disable(packet::tip_pgd const& which, trace::packet_place where,
+                               Clock& clock) -> bool {
             begin(where, clock);
             if (!to->walk_.add_end(form_of(which), where.ip, *sink)) {
                 return stop_at(waiting::disable, form_of(which), where.ip);
             }
             return true;
         }
-        constexpr auto enable(packet::tip_pge const& which, trace::at where, Clock& clock) -> bool {
+        constexpr auto enable(packet::tip_pge const& which, trace::packet_place where, Clock& clock)
+            -> bool {
             begin(where, clock);
             to->walk_.add_start(which.has_ip(), where.ip, *sink);
             return true;
@@ -172,7 +175,7 @@ private:
         constexpr void end_skipping() noexcept { to->walk_.end_skipping(); }
 
     private:
-        constexpr void begin(trace::at where, Clock& clock) {
+        constexpr void begin(trace::packet_place where, Clock& clock) {
             if constexpr (takes_times<Sink>) { sink->time(clock.now()); }
             to->walk_.set_packet(where.offset, clock.now());
             clock.pass();

@@ -80,7 +80,7 @@ public:
 
     /// Binds the next packet, as a visitor gets it.
     template <packet::packet_type Packet>
-    constexpr auto add(Packet const& which, at where) noexcept -> binding {
+    constexpr auto add(Packet const& which, packet_place where) noexcept -> binding {
         if constexpr (branch_kinds.has(Packet::about.id)) {
             if (binds_branches()) [[likely]] { return {.to = owner::branch}; }
         } else if constexpr (packet::unbound_kinds.has(Packet::about.id)) {
@@ -96,7 +96,7 @@ public:
         return add_other({which, where.length}, where);
     }
     /// Binds the next packet.
-    constexpr auto add(packet::any_packet const& which, at where) noexcept -> binding {
+    constexpr auto add(packet::any_packet const& which, packet_place where) noexcept -> binding {
         if (branch_kinds.has(which.kind()) && binds_branches()) [[likely]] {
             return {.to = owner::branch};
         }
@@ -126,13 +126,11 @@ public:
 
 private:
     using kind = packet::kind;
-
     /// Packets that belong to the next branches, if nothing is pending.
     static constexpr packet::kind_set branch_kinds = packet::kinds_of(kind::tnt_short,
                                                                       kind::tnt_long, kind::tip);
 
     using enum detail::pending::flags;
-
     /// A packet that waits for others.
     struct place {
         uint64_t offset = 0;
@@ -176,7 +174,8 @@ private:
     /// noinline: without it, binding all packets one by one takes up to 31 % more instructions
     /// (g++ 12).
     PTSPEC_ATTRIBUTE(noinline)
-    constexpr auto add_other(packet::any_packet const& which, at where) noexcept -> binding {
+    constexpr auto add_other(packet::any_packet const& which, packet_place where) noexcept
+        -> binding {
         here_ = {where.offset, which.kind()};
         violated_.broken = rule::none;
         bool const settles = has(shared_fup) && !continues_event.has(here_.which);
@@ -189,7 +188,8 @@ private:
         }
         return found;
     }
-    constexpr auto add_bound(packet::any_packet const& which, at where) noexcept -> binding {
+    constexpr auto add_bound(packet::any_packet const& which, packet_place where) noexcept
+        -> binding {
         switch (here_.which) {
             case kind::psb: return begin_psb_plus();
             case kind::psbend: return end_psb_plus();
@@ -205,10 +205,10 @@ private:
         }
         return add_outside(which);
     }
-    constexpr void add_unbound(packet::any_packet const& which, at where) noexcept {
+    constexpr void add_unbound(packet::any_packet const& which, packet_place where) noexcept {
         if (has(psb_open | stopped | after_pgd)) [[unlikely]] { add_clock(which, where); }
     }
-    constexpr void add_clock(packet::any_packet const& which, at where) noexcept {
+    constexpr void add_clock(packet::any_packet const& which, packet_place where) noexcept {
         if (has(psb_open)) { psb_.add(which, where); }
         bool const is_cbr = which.is<packet::cbr>();
         // TraceEn rises, and PacketEn may be 1 with BranchEn 0.
@@ -265,7 +265,8 @@ private:
         }
         return {.in_psb_plus = true};
     }
-    constexpr auto add_status(packet::any_packet const& which, at where) noexcept -> binding {
+    constexpr auto add_status(packet::any_packet const& which, packet_place where) noexcept
+        -> binding {
         bool agrees = true;
         switch (here_.which) {
             case kind::fup:

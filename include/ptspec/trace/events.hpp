@@ -100,8 +100,7 @@ private:
     using kind = packet::kind;
     static constexpr reader_options from_first_psb{.sync = true};
     static constexpr unsigned max_aside = 2;  ///< FUP and PIP
-    /// One packet adds at most those set aside, a damage, its own and `resumed`.
-    static constexpr unsigned max_added = max_aside + 3;
+    static constexpr unsigned max_added = max_aside + 3;  ///< a damage, its own and `resumed`
     /// The maximum number of events that wait for a packet. If more events wait, the pending events
     /// are returned without an IP. `event_buffer` needs room for one more.
     static constexpr unsigned max_waiting = Room - max_added - 1;
@@ -148,14 +147,14 @@ private:
     struct batch : detail::event_buffer<Clock> {
         event_reader* by;
 
-        constexpr auto bind(packet::any_packet const& which, at where, bool has_no_pending) noexcept
-            -> detail::after_binding {
+        constexpr auto bind(packet::any_packet const& which, packet_place where,
+                            bool has_no_pending) noexcept -> detail::after_binding {
             auto const after = by->bind_in_batch(which, where, this->next, has_no_pending);
             this->next = after.next;
             return after;
         }
     };
-    constexpr auto bind_in_batch(packet::any_packet const& which, at where, event* next,
+    constexpr auto bind_in_batch(packet::any_packet const& which, packet_place where, event* next,
                                  bool has_no_pending) noexcept -> detail::after_binding {
         if (has_no_pending) { end_simple_packets(next); }
         if (!may_bind(which.kind())) {
@@ -246,8 +245,8 @@ private:
     }
     /// The event of a packet, at the time that the clock has after it. Only some packets have a
     /// CYC, and the status packets of a PSB+ have none: GEN-213.
-    constexpr auto made(event_type what, packet::any_packet const& which, at where) noexcept
-        -> event {
+    constexpr auto made(event_type what, packet::any_packet const& which,
+                        packet_place where) noexcept -> event {
         bool const has_cyc = packet::cyc_kinds.has(which.kind()) && !binder_.in_psb_plus();
         return {.what = what,
                 .enabled = known_enabled(),
@@ -256,12 +255,13 @@ private:
                 .when = has_cyc ? clock_.now() : clock_.now_without_cyc()};
     }
     /// Appends the event of a packet, which is pending.
-    constexpr auto put(event_type what, packet::any_packet const& which, at where) noexcept
-        -> event& {
+    constexpr auto put(event_type what, packet::any_packet const& which,
+                       packet_place where) noexcept -> event& {
         events_.put(made(what, which, where));
         return events_.all[events_.count - 1];
     }
-    constexpr void put_ready(event_type what, packet::any_packet const& which, at where) noexcept {
+    constexpr void put_ready(event_type what, packet::any_packet const& which,
+                             packet_place where) noexcept {
         (void)put(what, which, where);
         complete_pending();
     }
@@ -322,7 +322,7 @@ private:
         }
         add_packet(got.packet, {got.offset, got.ip, got.length});
     }
-    constexpr void add_packet(packet::any_packet const& which, at where) noexcept {
+    constexpr void add_packet(packet::any_packet const& which, packet_place where) noexcept {
         bool const was_lost = binder_.is_lost() || binder_.in_overflow();
         bool const was_in_event = binder_.in_event();
         auto const was = binder_.state().enabled;
@@ -385,7 +385,7 @@ private:
         for (unsigned i = 0; i < aside_; ++i) { insert(events_.first_pending(), set_aside_[i]); }
         aside_ = 0;
     }
-    constexpr void add_damage(packet::any_packet const& which, at where, binding bound,
+    constexpr void add_damage(packet::any_packet const& which, packet_place where, binding bound,
                               rule broken) noexcept {
         auto one = made(bound.is_note ? event_type::note : event_type::damage, which, where);
         one.broken = broken;
@@ -416,7 +416,8 @@ private:
         complete_pending();
     }
 
-    constexpr void add_unbound(packet::any_packet const& which, at where, binding bound) noexcept {
+    constexpr void add_unbound(packet::any_packet const& which, packet_place where,
+                               binding bound) noexcept {
         switch (which.kind()) {
             case kind::cbr:
             case kind::mnt: {
@@ -438,11 +439,12 @@ private:
             default: return;
         }
     }
-    constexpr void add_status(packet::any_packet const& which, at where) noexcept {
+    constexpr void add_status(packet::any_packet const& which, packet_place where) noexcept {
         if (which.is<packet::fup>()) { return; }
         put(detail::type_of(which.kind()), which, where).is_status = true;
     }
-    constexpr void end_psb_plus(packet::any_packet const& which, at where, binding bound) noexcept {
+    constexpr void end_psb_plus(packet::any_packet const& which, packet_place where,
+                                binding bound) noexcept {
         auto one = made(event_type::psb, which, where);
         if (bound.in_psb_plus) { one.when = clock_.now_of_psb_plus(); }
         events_.set_time_of_pending(one.when);
@@ -459,8 +461,8 @@ private:
         }
     }
 
-    constexpr void add_flow(packet::any_packet const& which, at where, binding bound, bool was_lost,
-                            tracing was) noexcept {
+    constexpr void add_flow(packet::any_packet const& which, packet_place where, binding bound,
+                            bool was_lost, tracing was) noexcept {
         switch (which.kind()) {
             case kind::tnt_short:
             case kind::tnt_long: return put_ready(event_type::branches, which, where);
@@ -511,8 +513,8 @@ private:
         mode.ip = ip;
         add_ready(mode);
     }
-    constexpr void add_tip(packet::any_packet const& which, at where, binding bound, bool was_lost,
-                           tracing was) noexcept {
+    constexpr void add_tip(packet::any_packet const& which, packet_place where, binding bound,
+                           bool was_lost, tracing was) noexcept {
         bool const has_to = which.as<packet::tip>().has_ip();
         if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
             return end_async(which, where, event_type::async_branch, has_to);
@@ -531,7 +533,8 @@ private:
         add_ready(one);
         ready_mode(mode, where.ip);
     }
-    constexpr void add_tip_pgd(packet::any_packet const& which, at where, binding bound) noexcept {
+    constexpr void add_tip_pgd(packet::any_packet const& which, packet_place where,
+                               binding bound) noexcept {
         bool const has_to = which.as<packet::tip_pgd>().has_ip();
         disabled_ = {has_to, where.ip};
         if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
@@ -544,7 +547,7 @@ private:
     }
     /// A TIP or TIP.PGD ends a compound event. The state that its other packets carry applies at
     /// the IP of the last: PKT-270.
-    constexpr void end_async(packet::any_packet const& which, at where, event_type what,
+    constexpr void end_async(packet::any_packet const& which, packet_place where, event_type what,
                              bool has_to) noexcept {
         bool has_event = false;
         for (unsigned i = events_.first_pending(); i < events_.count; ++i) {
@@ -570,7 +573,7 @@ private:
         complete_pending();
     }
 
-    constexpr void add_transaction(packet::any_packet const& which, at where,
+    constexpr void add_transaction(packet::any_packet const& which, packet_place where,
                                    binding bound) noexcept {
         switch (which.kind()) {
             case kind::mode_tsx:
@@ -587,14 +590,15 @@ private:
             default: return add_tip_pgd(which, where, bound);
         }
     }
-    constexpr void add_overflow(packet::any_packet const& which, at where) noexcept {
+    constexpr void add_overflow(packet::any_packet const& which, packet_place where) noexcept {
         complete_pending();
         if (which.is<packet::ovf>()) { return put_ready(event_type::overflow, which, where); }
         put(event_type::resumed, which, where).set_ip(where.ip);
         complete_pending();
     }
     /// PTW, the packets of power events, PEBS, event trace, TRIG, TraceStop, and their FUP.
-    constexpr void add_value(packet::any_packet const& which, at where, binding bound) noexcept {
+    constexpr void add_value(packet::any_packet const& which, packet_place where,
+                             binding bound) noexcept {
         if (which.is<packet::fup>()) {
             if (bound.to == owner::power) { stopped_ = {true, where.ip}; }
             return complete_pending_at(where.ip);

@@ -38,7 +38,7 @@ struct item {
 };
 
 /// Where a packet begins, the last IP after it, and its length in bytes.
-struct at {
+struct packet_place {
     uint64_t offset;
     uint64_t ip;
     unsigned length;

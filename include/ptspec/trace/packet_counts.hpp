@@ -63,7 +63,7 @@ struct counter {
     Boundary& boundary;
 
     template <packet::packet_type Packet>
-    constexpr void operator()(Packet const&, at where) const {
+    constexpr void operator()(Packet const&, packet_place where) const {
         sum.add(Packet::about.id, where.length);
         boundary(Packet::about.id, where.offset, where.length);
     }

@@ -37,7 +37,7 @@ struct psb_plus {
         return kinds.has(which);
     }
     /// Adds a packet after the PSB. A packet that is no status packet changes nothing.
-    constexpr void add(packet::any_packet const& which, at where) noexcept {
+    constexpr void add(packet::any_packet const& which, packet_place where) noexcept {
         using packet::kind;
         switch (which.kind()) {
             case kind::fup: {

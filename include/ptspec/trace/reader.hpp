@@ -90,7 +90,8 @@ public:
             if (got.what == item_type::packet) {
                 bool const keep_going = packet::visit<Packets>(
                     [&](auto const& packet) {
-                        return detail::call(visitor, packet, at{got.offset, got.ip, got.length});
+                        return detail::call(visitor, packet,
+                                            packet_place{got.offset, got.ip, got.length});
                     },
                     got.packet);
                 if (!keep_going) { return item_type::packet; }

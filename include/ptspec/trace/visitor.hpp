@@ -9,12 +9,12 @@ namespace ptspec::trace {
 
 /// The visitor accepts this packet type.
 template <class Visitor, class Packet>
-concept takes = callable<Visitor&, Packet const&, at>;
+concept takes = callable<Visitor&, Packet const&, packet_place>;
 
-/// The visitor accepts runs of PADs: `visitor.pads(count, at)`. This is not `operator()`, because a
-/// run of PADs is no packet type and must not reach a visitor that accepts every type.
+/// The visitor accepts runs of PADs: `visitor.pads(count, place)`. It is not `operator()`, because
+/// a run of PADs is no packet type and must not reach a visitor that accepts every type.
 template <class Visitor>
-concept accepts_pad_runs = requires(Visitor& visitor, unsigned count, at where) {
+concept accepts_pad_runs = requires(Visitor& visitor, unsigned count, packet_place where) {
     visitor.pads(count, where);
 };
 
@@ -109,18 +109,19 @@ struct visitor_kinds<Visitor, type_list<Kind>, Named...> {
     static_assert(is_taken || sizeof...(Named) != 0,
                   "this visitor does not take all packets and items: for_each<packet::tip, "
                   "trace::item>(visitor) names those that it takes. It is called with (packet "
-                  "const&, trace::at) or (trace::item const&)");
+                  "const&, trace::packet_place) or (trace::item const&)");
     static_assert(is_taken || sizeof...(Named) == 0,
                   "the visitor does not take what for_each<...> names: it is called with (packet "
-                  "const&, trace::at) or (trace::item const&)");
+                  "const&, trace::packet_place) or (trace::item const&)");
     static_assert(!is_taken, "the visitor takes a packet or item that for_each<...> does not name");
 };
 
 template <class Visitor>
 struct visitor_members {
-    static_assert(accepts_pad_runs<Visitor> || !has_member<Visitor, pads_name>,
-                  "the pads of a visitor are `void pads(unsigned count, ptspec::trace::at)`, or "
-                  "return bool");
+    static_assert(
+        accepts_pad_runs<Visitor> || !has_member<Visitor, pads_name>,
+        "the pads of a visitor are `void pads(unsigned count, ptspec::trace::packet_place)`, or "
+        "return bool");
     static_assert(skips_packets<Visitor> || ignores<Visitor, skip_name> ||
                       !has_member<Visitor, skip_name>,
                   "the skip of a visitor is `auto skip(uint8_t const* bytes, size_t room, uint64_t "
@@ -129,7 +130,7 @@ struct visitor_members {
 
 /// Passes a run of PADs to the visitor. Returns false when the visitor stops.
 template <class Visitor>
-constexpr auto call_pads(Visitor& visitor, unsigned count, at where) -> bool {
+constexpr auto call_pads(Visitor& visitor, unsigned count, packet_place where) -> bool {
     if constexpr (same_as<decltype(visitor.pads(count, where)), void>) {
         visitor.pads(count, where);
         return true;
@@ -144,12 +145,12 @@ constexpr auto call_pads(Visitor& visitor, unsigned count, at where) -> bool {
 /// long (clang 19).
 template <class Visitor, class Packet>
 PTSPEC_ATTRIBUTE(always_inline)
-constexpr auto call(Visitor& visitor, Packet const& packet, at where) -> bool {
+constexpr auto call(Visitor& visitor, Packet const& packet, packet_place where) -> bool {
     if constexpr (same_as<Packet, packet::pad> && accepts_pad_runs<Visitor>) {
         return call_pads(visitor, 1, where);
     } else if constexpr (!takes<Visitor, Packet>) {
         return true;
-    } else if constexpr (same_as<result_t<Visitor&, Packet const&, at>, void>) {
+    } else if constexpr (same_as<result_t<Visitor&, Packet const&, packet_place>, void>) {
         visitor(packet, where);
         return true;
     } else {
@@ -180,9 +181,9 @@ using copy_or_reference = choose_t<is_copied<Visitor>, Visitor, Visitor&>;
 
 }  // namespace detail
 
-/// A visitor of packets: `visitor(packet, at)` for packet types, and `visitor(item)` for the items
-/// that are no packets, such as damage. It returns nothing, or false to stop. It may also have
-/// `visitor.pads(count, at)`, which then gets all PADs, in order, in runs of any length.
+/// A visitor of packets: `visitor(packet, place)` for packet types, and `visitor(item)` for the
+/// items that are no packets, such as damage. It returns nothing, or false to stop. It may have
+/// `visitor.pads(count, place)`, too, which then gets all PADs, in order, in runs of any length.
 ///
 /// It takes all packets and items, or `for_each` names those that it takes; the others are dropped.
 ///

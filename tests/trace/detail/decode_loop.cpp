@@ -29,7 +29,7 @@ struct collector {
     std::vector<seen>& all;
 
     template <packet::packet_type Packet>
-    void operator()(Packet const& packet, trace::at where) const {
+    void operator()(Packet const& packet, trace::packet_place where) const {
         all.push_back({Packet::about.id, where.length, where.offset, where.ip,
                        packet::any_packet{packet, where.length}.raw()});
     }
@@ -61,12 +61,12 @@ struct pad_counter {
         in_order = in_order && offset == next;
         next = offset + bytes;
     }
-    constexpr void pads(unsigned run, trace::at where) {
+    constexpr void pads(unsigned run, trace::packet_place where) {
         in_order = in_order && run != 0 && run == where.length;
         count += run;
         record(where.offset, where.length);
     }
-    constexpr void operator()(auto const&, trace::at where) {
+    constexpr void operator()(auto const&, trace::packet_place where) {
         ++others;
         record(where.offset, where.length);
     }
@@ -111,7 +111,7 @@ TEST_CASE("decode_loop stops after the packet at which the visitor returns false
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(0x16, 0x00, 0x03, 0x07, 0x02, 0x59, 0x01, 0x2D, 0x00, 0x10,
                                     0x02, 0x63, 0x80, 0x04, 1, 2, 3, 4, 0x00, 0x00));
-        auto stop = [](auto const&, trace::at) { return false; };
+        auto stop = [](auto const&, trace::packet_place) { return false; };
         loop_state now;
         uint64_t places = 0;
         for (unsigned i = 0; i < 8; ++i) {
@@ -129,7 +129,7 @@ TEST_CASE("decode_loop stops before an invalid packet") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(0x16, 0x05, 0x00));
         unsigned calls = 0;
-        auto count = [&](auto const&, trace::at) { ++calls; };
+        auto count = [&](auto const&, trace::packet_place) { ++calls; };
         auto const after = decode_loop<packet::all>(in, 0, false, {}, count);
         auto const nothing = decode_loop<packet::all>({}, 0, false, {}, count);
         return after.place == 1 && after.keep_going && after.last_ip == 0 && calls == 1 &&
@@ -238,7 +238,7 @@ struct place_counter {
     uint64_t sum = 0;
     char more[More] = {};
 
-    constexpr auto operator()(auto const&, trace::at where) -> bool {
+    constexpr auto operator()(auto const&, trace::packet_place where) -> bool {
         sum += where.offset + 1;
         return where.offset != last;
     }
@@ -275,8 +275,10 @@ struct skipping_visitor {
     std::vector<size_t> rooms{};
     unsigned branches = 0;
 
-    void operator()(packet::tip const&, trace::at where) { tips.push_back(where.ip); }
-    void operator()(packet::tnt_short const& which, trace::at) { branches += which.taken().count; }
+    void operator()(packet::tip const&, trace::packet_place where) { tips.push_back(where.ip); }
+    void operator()(packet::tnt_short const& which, trace::packet_place) {
+        branches += which.taken().count;
+    }
     auto skip(uint8_t const* next, size_t room, uint64_t) -> trace::skipped_packets {
         rooms.push_back(room);
         for (size_t i = 0; i < expected.size(); ++i) {
@@ -306,7 +308,9 @@ TEST_CASE("a visitor template is called with packet types only") {
     CHECK_TWICE([](auto value) {
         auto const in = value(byte_array<40>{});
         uint64_t ids = 0;
-        auto any = [&](auto const& packet, trace::at) { ids += underlying(packet.about.id) + 1; };
+        auto any = [&](auto const& packet, trace::packet_place) {
+            ids += underlying(packet.about.id) + 1;
+        };
         (void)decode_loop<packet::all>(in, 0, false, {}, any);
         return ids == 40 * (underlying(packet::kind::pad) + 1);
     });

@@ -22,18 +22,18 @@ struct calls {
     unsigned ends = 0;
 
     template <class Packet>
-    constexpr auto branches(Packet const&, trace::at, trace::no_clock&) -> bool {
+    constexpr auto branches(Packet const&, trace::packet_place, trace::no_clock&) -> bool {
         ++tnts;
         return true;
     }
-    constexpr auto branch(packet::tip const&, trace::at, trace::no_clock&) -> bool {
+    constexpr auto branch(packet::tip const&, trace::packet_place, trace::no_clock&) -> bool {
         ++tips;
         return true;
     }
-    constexpr auto disable(packet::tip_pgd const&, trace::at, trace::no_clock&) -> bool {
+    constexpr auto disable(packet::tip_pgd const&, trace::packet_place, trace::no_clock&) -> bool {
         return true;
     }
-    constexpr auto enable(packet::tip_pge const&, trace::at, trace::no_clock&) -> bool {
+    constexpr auto enable(packet::tip_pge const&, trace::packet_place, trace::no_clock&) -> bool {
         return true;
     }
     template <class Binds>

@@ -55,11 +55,11 @@ public:
 
     /// A packet, as `reader::for_each` passes it.
     template <packet::packet_type Packet>
-    constexpr void operator()(Packet const& which, at where) {
+    constexpr void operator()(Packet const& which, packet_place where) {
         add({which, where.length}, where);
     }
     /// A run of PADs.
-    constexpr void pads(unsigned count, at where) { add_pads(count, where.offset); }
+    constexpr void pads(unsigned count, packet_place where) { add_pads(count, where.offset); }
     /// An item of a reader, which may also be a packet.
     constexpr void operator()(item const& one) {
         switch (one.what) {
@@ -123,7 +123,7 @@ private:
         pads_end_ = offset + count;
         if (pads_ > max_pads) { restart(); }
     }
-    constexpr void add(packet::any_packet const& which, at where) {
+    constexpr void add(packet::any_packet const& which, packet_place where) {
         offset_ = where.offset;
         kind_ = which.kind();
         if (!is_synced_ && kind_ != kind::psb) { return; }
@@ -249,7 +249,7 @@ private:
 
     // ----------------------------------------------------------------------------------- order
 
-    constexpr void check_order(packet::any_packet const& which, at where) {
+    constexpr void check_order(packet::any_packet const& which, packet_place where) {
         bool const is_off = binder_.state().enabled == tracing::off && !binder_.in_psb_plus();
         may_be_enabled_ = is_off && (may_be_enabled_ || kind_ == kind::cbr);
         auto const before = binder_.last_psb_plus();

@@ -141,7 +141,7 @@ template <class Visitor>
 struct visitor_call {
     Visitor& visitor;
     uint8_t const* from;
-    at where;
+    packet_place where;
 
     /// always_inline: without it next() takes 2 % more instructions (g++ 12).
     template <class Packet>
@@ -171,7 +171,7 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
         size_t const until = items == block::none ? fast_limit : 0;
         while (place < until) {
             unsigned const first = data[place];
-            at here{offset + place, last_ip, 1};
+            packet_place here{offset + place, last_ip, 1};
             if (first == pad_opcode) {
                 if constexpr (accepts_pad_runs<Visitor>) {
                     here.length = leading_pads(load_le64(data + place), place);

@@ -22,21 +22,25 @@ struct event_buffer {
 
     template <packet::packet_type Packet>
     PTSPEC_ATTRIBUTE(always_inline)
-    constexpr auto branches(Packet const& which, at where, Clock& clock) noexcept -> bool {
+    constexpr auto branches(Packet const& which, packet_place where, Clock& clock) noexcept
+        -> bool {
         return write(event_type::branches, which, where, clock, false, false, 0, 0);
     }
     PTSPEC_ATTRIBUTE(always_inline)
-    constexpr auto branch(packet::tip const& which, at where, Clock& clock) noexcept -> bool {
+    constexpr auto branch(packet::tip const& which, packet_place where, Clock& clock) noexcept
+        -> bool {
         bool const has_to = which.has_ip();
         return write(event_type::indirect_branch, which, where, clock, false, has_to, 0,
                      has_to ? where.ip : 0);
     }
-    constexpr auto disable(packet::tip_pgd const& which, at where, Clock& clock) noexcept -> bool {
+    constexpr auto disable(packet::tip_pgd const& which, packet_place where, Clock& clock) noexcept
+        -> bool {
         bool const has_to = which.has_ip();
         return write(event_type::disabled, which, where, clock, false, has_to, 0,
                      has_to ? where.ip : 0);
     }
-    constexpr auto enable(packet::tip_pge const& which, at where, Clock& clock) noexcept -> bool {
+    constexpr auto enable(packet::tip_pge const& which, packet_place where, Clock& clock) noexcept
+        -> bool {
         bool const has_ip = which.has_ip();
         return write(event_type::enabled, which, where, clock, has_ip, false, has_ip ? where.ip : 0,
                      0);
@@ -46,8 +50,8 @@ private:
     /// Member by member: an event that is built and copied takes 2 % more instructions (g++ 12).
     template <packet::packet_type Packet>
     PTSPEC_ATTRIBUTE(always_inline)
-    constexpr auto write(event_type what, Packet const& which, at where, Clock& clock, bool has_ip,
-                         bool has_to, uint64_t ip, uint64_t to) noexcept -> bool {
+    constexpr auto write(event_type what, Packet const& which, packet_place where, Clock& clock,
+                         bool has_ip, bool has_to, uint64_t ip, uint64_t to) noexcept -> bool {
         next->what = what;
         next->enabled = what == event_type::disabled ? tracing::off : tracing::on;
         next->is_status = false;
@@ -101,31 +105,31 @@ struct simple_packets {
     template <packet::packet_type Packet>
         requires one_of<Packet, packet::tnt_short, packet::tnt_long>
     PTSPEC_ATTRIBUTE(always_inline)
-    constexpr auto operator()(Packet const& which, at where) -> bool {
+    constexpr auto operator()(Packet const& which, packet_place where) -> bool {
         if (!takes_branches) { return bind(which, where); }
         return out.branches(which, where, *clock);
     }
     PTSPEC_ATTRIBUTE(always_inline)
-    constexpr auto operator()(packet::tip const& which, at where) -> bool {
+    constexpr auto operator()(packet::tip const& which, packet_place where) -> bool {
         if (!takes_branches) { return bind(which, where); }
         return out.branch(which, where, *clock);
     }
-    constexpr auto operator()(packet::tip_pgd const& which, at where) -> bool {
+    constexpr auto operator()(packet::tip_pgd const& which, packet_place where) -> bool {
         if (!end_tracing({which.has_ip(), where.ip})) { return bind(which, where); }
         return out.disable(which, where, *clock);
     }
-    constexpr auto operator()(packet::tip_pge const& which, at where) -> bool {
+    constexpr auto operator()(packet::tip_pge const& which, packet_place where) -> bool {
         if (!start_tracing()) { return bind(which, where); }
         return out.enable(which, where, *clock);
     }
     template <packet::packet_type Packet>
         requires one_of<Packet, packet::tsc, packet::mtc, packet::cyc>
-    constexpr void operator()(Packet const& which, at where) {
+    constexpr void operator()(Packet const& which, packet_place where) {
         if constexpr (same_as<Packet, packet::tsc>) { (void)binds->add(which, where); }
         (void)clock->add(which);
         if constexpr (requires { out.end_skipping(); }) { out.end_skipping(); }
     }
-    constexpr void pads(unsigned, at) {}
+    constexpr void pads(unsigned, packet_place) {}
     using ignores_skip = choose_t<Out::skips_packets, void, simple_packets>;
     constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset) -> skipped_packets {
         return has_no_pending ? out.skip(bytes, room, offset, *this) : skipped_packets{};
@@ -144,7 +148,7 @@ struct simple_packets {
         return true;
     }
     template <packet::packet_type Packet>
-    constexpr auto operator()(Packet const& which, at where) -> bool {
+    constexpr auto operator()(Packet const& which, packet_place where) -> bool {
         return bind(which, where);
     }
     constexpr auto operator()(item const& one) -> bool {
@@ -155,7 +159,7 @@ struct simple_packets {
 
 private:
     template <packet::packet_type Packet>
-    constexpr auto bind(Packet const& which, at where) -> bool {
+    constexpr auto bind(Packet const& which, packet_place where) -> bool {
         packet::any_packet const any{which, where.length};
         if constexpr (requires { out.bind(any, where, has_no_pending); }) {
             auto const after = out.bind(any, where, has_no_pending);

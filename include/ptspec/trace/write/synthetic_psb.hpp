@@ -59,10 +59,10 @@ namespace detail {
 struct first_ip_form {
     bool is_relative = false;
 
-    constexpr auto operator()(packet::psb const&, at) noexcept -> bool { return false; }
+    constexpr auto operator()(packet::psb const&, packet_place) noexcept -> bool { return false; }
     template <class Packet>
         requires derived_from<Packet, packet::ip_packet<Packet>>
-    constexpr auto operator()(Packet const& which, at) noexcept -> bool {
+    constexpr auto operator()(Packet const& which, packet_place) noexcept -> bool {
         auto const form = which.template get<typename Packet::IPBytes>();
         is_relative = form == packet::ip_bytes::update_16 || form == packet::ip_bytes::update_32 ||
                       form == packet::ip_bytes::update_48;
