@@ -128,8 +128,8 @@
 #include <ptspec/trace/known_state.hpp>
 #include <ptspec/trace/binder.hpp>
 #include <ptspec/trace/time.hpp>
-#include <ptspec/trace/event.hpp>
 #include <ptspec/trace/no_clock.hpp>
+#include <ptspec/trace/event.hpp>
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/trace/split.hpp>
 #include <ptspec/trace/time_conversion.hpp>

@@ -12960,7 +12960,9 @@ constexpr auto call_pads(Visitor& visitor, unsigned count, packet_place where) -
 /// always_inline: else clang keeps the visitor in memory, and events with times take 1.4 times as
 /// long (clang 19).
 template <class Visitor, class Packet>
+#if defined(__clang__)
 PTSPEC_ATTRIBUTE(always_inline)
+#endif
 constexpr auto call(Visitor& visitor, Packet const& packet, packet_place where) -> bool {
     if constexpr (same_as<Packet, packet::pad> && accepts_pad_runs<Visitor>) {
         return call_pads(visitor, 1, where);
@@ -14103,6 +14105,32 @@ struct clock_counts {
 
 }  // namespace ptspec::trace
 
+// ---- ptspec/trace/no_clock.hpp ----
+
+namespace ptspec::trace {
+
+/// A clock of an event reader: `clock` or `no_clock`. A constraint, so that `event_reader{bytes}`
+/// does not take the bytes for a clock.
+template <class Clock>
+concept event_clock = requires(Clock const& clock) {
+    { clock.now() } -> same_as<time>;
+};
+
+/// The clock of an event reader that computes no times. It generates no instructions.
+struct no_clock {
+    template <class Packet>
+    [[nodiscard]] constexpr auto add(Packet const&) const noexcept -> rule {
+        return rule::none;
+    }
+    constexpr void pass() const noexcept {}
+    constexpr void lose() const noexcept {}
+    [[nodiscard]] constexpr auto now() const noexcept -> time { return {}; }
+    [[nodiscard]] constexpr auto now_without_cyc() const noexcept -> time { return {}; }
+    [[nodiscard]] constexpr auto now_of_psb_plus() const noexcept -> time { return {}; }
+};
+
+}  // namespace ptspec::trace
+
 // ---- ptspec/trace/event.hpp ----
 
 /// What an event reader returns.
@@ -14217,32 +14245,6 @@ constexpr auto type_of(packet::kind which) noexcept -> event_type {
 }
 
 }  // namespace detail
-
-}  // namespace ptspec::trace
-
-// ---- ptspec/trace/no_clock.hpp ----
-
-namespace ptspec::trace {
-
-/// A clock of an event reader: `clock` or `no_clock`. A constraint, so that `event_reader{bytes}`
-/// does not take the bytes for a clock.
-template <class Clock>
-concept event_clock = requires(Clock const& clock) {
-    { clock.now() } -> same_as<time>;
-};
-
-/// The clock of an event reader that computes no times. It generates no instructions.
-struct no_clock {
-    template <class Packet>
-    [[nodiscard]] constexpr auto add(Packet const&) const noexcept -> rule {
-        return rule::none;
-    }
-    constexpr void pass() const noexcept {}
-    constexpr void lose() const noexcept {}
-    [[nodiscard]] constexpr auto now() const noexcept -> time { return {}; }
-    [[nodiscard]] constexpr auto now_without_cyc() const noexcept -> time { return {}; }
-    [[nodiscard]] constexpr auto now_of_psb_plus() const noexcept -> time { return {}; }
-};
 
 }  // namespace ptspec::trace
 
@@ -16545,7 +16547,7 @@ private:
 
 namespace ptspec::trace::detail {
 
-/// The events of a reader between their packets and `next`, in order.
+/// The events of a reader, from their packets until `next` returns them, in order.
 ///
 /// Events are *pending* while their IP is unknown, then *held* until it is known whether the
 /// `resumed` events among them happened (GEN-343, APL12), then *ready* to be returned.
@@ -16553,13 +16555,19 @@ namespace ptspec::trace::detail {
 /// Shape:  [first, ready) are ready, the next `held` are held, the rest up to `count` is pending.
 template <unsigned Room>
 struct event_queue {
+    static constexpr unsigned max_aside = 2;  ///< those of an INIT: FUP and PIP
+
     unsigned first = 0;
     unsigned ready = 0;
     unsigned held = 0;
     unsigned count = 0;
     event all[Room]{};
+    unsigned aside_count = 0;
+    event aside[max_aside]{};
 
     [[nodiscard]] constexpr auto has_ready() const noexcept -> bool { return first != ready; }
+    /// The next ready event. It stays valid until `compact`.
+    [[nodiscard]] constexpr auto take() noexcept -> event const& { return all[first++]; }
     /// True if all events are ready.
     [[nodiscard]] constexpr auto is_ready() const noexcept -> bool { return ready == count; }
     [[nodiscard]] constexpr auto first_pending() const noexcept -> unsigned { return ready + held; }
@@ -16570,6 +16578,10 @@ struct event_queue {
         for (unsigned i = 0; i < waiting; ++i) { all[i] = all[ready + i]; }
         first = ready = 0;
         count = waiting;
+    }
+    /// Events up to `end` were written after the others, and are ready.
+    constexpr void set_end_of_ready(event const* end) noexcept {
+        count = ready = static_cast<unsigned>(end - all);
     }
     /// Appends a pending event.
     constexpr void put(event const& one) noexcept {
@@ -16615,6 +16627,26 @@ struct event_queue {
             all[i].has_ip = all[i].has_to = false;
             all[i].ip = all[i].to = 0;
         }
+    }
+    /// Removes the pending events; `restore_pending` or `restore_held` appends them again. Returns
+    /// false if there are too many.
+    constexpr auto set_aside_pending() noexcept -> bool {
+        unsigned const begin = first_pending();
+        if (count - begin > max_aside) { return false; }
+        for (; begin + aside_count < count; ++aside_count) {
+            aside[aside_count] = all[begin + aside_count];
+        }
+        count = begin;
+        return true;
+    }
+    constexpr void restore_pending() noexcept {
+        for (unsigned i = 0; i < aside_count; ++i) { put(aside[i]); }
+        aside_count = 0;
+    }
+    /// Inserts the events before the pending ones, as held.
+    constexpr void restore_held() noexcept {
+        for (unsigned i = 0; i < aside_count; ++i) { insert(first_pending(), aside[i]); }
+        aside_count = 0;
     }
     [[nodiscard]] constexpr auto ends_in_mode() const noexcept -> bool {
         return count > first_pending() && all[count - 1].what == event_type::exec_mode;
@@ -16667,53 +16699,579 @@ struct event_queue {
 
 }  // namespace ptspec::trace::detail
 
-// ---- ptspec/trace/detail/simple_packets.hpp ----
+// ---- ptspec/trace/detail/event_state.hpp ----
 
 namespace ptspec::trace::detail {
 
-/// Writes the events of packets that need no binding into a buffer, which has room: `next` is
-/// before `end` until a function returns false.
+/// An IP, if it is known.
+struct known_ip {
+    bool is_known = false;
+    uint64_t ip = 0;
+};
+
+/// What the events of the next packet depend on: the binder, which says what the packet belongs
+/// to, the clock, and the events that wait for later packets.
+///
+/// Shape:  a value of fixed size, with room for `Room` events.
+template <event_clock Clock, unsigned Room>
+struct event_state {
+    binder binds;
+    Clock clock;
+    cpu::quirk_set quirks;
+    bool has_last_ip;             ///< a PSB was read
+    bool awaits_abort = false;    ///< BDM64: the first pending event is an indirect branch
+    bool is_interrupted = false;  ///< other packets came after the packets of an INIT
+    known_ip disabled{};          ///< the IP of the last TIP.PGD
+    known_ip stopped{};           ///< where the core clock stopped
+    execution_state before{};     ///< before the events that are ready
+    bool has_waiting = false;
+    item waiting{};  ///< the next item, which the reader has read but not added
+    event_queue<Room> events{};
+
+    constexpr event_state(Clock const& first, cpu::quirk_set set, bool starts_at_psb) noexcept
+        : binds{set}, clock{first}, quirks{set}, has_last_ip{starts_at_psb} {}
+
+    /// The state of the processor after the last event that was taken from the queue.
+    [[nodiscard]] constexpr auto state() const noexcept -> execution_state {
+        if (!events.has_ready()) { return binds.state(); }
+        execution_state state = before;
+        state.enabled = events.all[events.first - 1].enabled;
+        return state;
+    }
+    /// PacketEn, for an event.
+    [[nodiscard]] constexpr auto known_enabled() const noexcept -> tracing {
+        return binds.in_overflow() ? tracing::unknown : binds.state().enabled;
+    }
+
+    // ------------------------------------------------------------------------- room
+
+    /// One packet adds at most those set aside, a damage, its own and `resumed`.
+    static constexpr unsigned max_added = event_queue<Room>::max_aside + 3;
+    /// The maximum number of events that wait for a packet. If more events wait, the pending events
+    /// are returned without an IP. `event_buffer` needs room for one more.
+    static constexpr unsigned max_waiting = Room - max_added - 1;
+
+    /// True if there may be no room for the events of a packet.
+    [[nodiscard]] constexpr auto is_full() const noexcept -> bool {
+        return events.count > max_waiting;
+    }
+    /// Makes the held events other than `resumed` ready. If no event is held, makes the pending
+    /// events ready without an IP.
+    constexpr void make_room() noexcept {
+        events.held == 0 ? complete_pending() : events.release_some();
+    }
+
+    // ------------------------------------------------------------------------- new events
+
+    /// The event of a packet, at the time that the clock has after it. Only some packets have a
+    /// CYC, and the status packets of a PSB+ have none: GEN-213.
+    constexpr auto made(event_type what, packet::any_packet const& packet,
+                        packet_place place) noexcept -> event {
+        bool const has_cyc = packet::cyc_kinds.has(packet.kind()) && !binds.in_psb_plus();
+        return {.what = what,
+                .enabled = known_enabled(),
+                .offset = place.offset,
+                .packet = packet,
+                .when = has_cyc ? clock.now() : clock.now_without_cyc()};
+    }
+    /// Appends the event of a packet, which is pending.
+    constexpr auto put(event_type what, packet::any_packet const& packet,
+                       packet_place place) noexcept -> event& {
+        events.put(made(what, packet, place));
+        return events.all[events.count - 1];
+    }
+    constexpr void put_ready(event_type what, packet::any_packet const& packet,
+                             packet_place place) noexcept {
+        (void)put(what, packet, place);
+        complete_pending();
+    }
+    constexpr auto made(event_type what, item const& got) noexcept -> event {
+        return {.what = what,
+                .enabled = known_enabled(),
+                .offset = got.offset,
+                .packet = got.packet,
+                .when = clock.now_without_cyc()};
+    }
+
+    // ------------------------------------------------------------------------- pending events
+
+    constexpr void add_ready(event const& one) noexcept {
+        events.put(one);
+        complete_pending();
+    }
+    constexpr void complete_pending() noexcept {
+        awaits_abort = false;
+        events.complete(binds.may_have_resumed());
+    }
+    constexpr void complete_pending_at(uint64_t ip) noexcept {
+        events.set_ip_of_pending(ip);
+        complete_pending();
+    }
+    constexpr void release() noexcept {
+        if (!binds.may_have_resumed()) [[likely]] { events.release(); }
+    }
+    constexpr void insert(unsigned index, event const& one) noexcept {
+        events.insert(index, one);
+        release();
+    }
+    /// After an OVF: keeps or removes the held events `resumed`.
+    constexpr void settle(resumption how) noexcept {
+        if (how >= resumption::withdrawn) {
+            events.withdraw(how == resumption::refuted);
+            if (how == resumption::at_fup) { events.resume_at_fup(); }
+        }
+        release();
+    }
+
+    // ------------------------------------------------------------------------- INIT
+
+    /// Called after each packet while an asynchronous event is pending. The events of an INIT wait
+    /// for the TIP of the SIPI; the events between are returned first. Source: GEN-290.
+    constexpr void continue_event(packet::any_packet const& packet, binding bound) noexcept {
+        bool const is_fup = packet.is<packet::fup>();
+        if (!binds.in_event() || (is_fup && bound.to == owner::asynchronous)) {
+            bool const ends = bound.to == owner::asynchronous && !is_fup;
+            return ends ? return_to_event() : leave_event();
+        }
+        if (bound.to == owner::asynchronous) { return return_to_event(); }
+        if (is_interrupted || packet::unbound_kinds.has(packet.kind())) { return; }
+        is_interrupted = true;
+        if (!events.set_aside_pending()) { complete_pending(); }
+    }
+    /// Makes the events of an INIT pending again.
+    constexpr void return_to_event() noexcept {
+        if (!is_interrupted) { return; }
+        is_interrupted = false;
+        complete_pending();
+        events.restore_pending();
+    }
+    /// Returns the events of an INIT without its end.
+    constexpr void leave_event() noexcept {
+        if (!is_interrupted) { return; }
+        is_interrupted = false;
+        if (!binds.in_psb_plus()) { complete_pending(); }  // in a PSB+ they belong to it
+        events.restore_held();
+        release();
+    }
+
+    // ------------------------------------------------------------------------- losses
+
+    /// Packets are lost: what is pending stays incomplete.
+    constexpr void lose(event_type what, item const& got) noexcept {
+        settle(binds.end_doubt());
+        leave_event();
+        binds.restart();
+        clock.lose();
+        auto one = made(what, got);
+        one.error = got.error;
+        one.broken = got.broken;
+        one.skipped = got.skipped < 0             ? 0
+                      : got.skipped > 0xFFFF'FFFF ? 0xFFFF'FFFF
+                                                  : static_cast<uint32_t>(got.skipped);
+        add_ready(one);
+    }
+};
+
+}  // namespace ptspec::trace::detail
+
+// ---- ptspec/trace/detail/packet_events.hpp ----
+
+/// The events of each packet. The binder says what the packet belongs to; its events then wait in
+/// the queue until later packets have given their IPs.
+namespace ptspec::trace::detail {
+
+// -------------------------------------------------------------------------------------- violations
+
+template <class State>
+constexpr void add_damage(State& s, packet::any_packet const& packet, packet_place place,
+                          binding bound, rule broken) noexcept {
+    auto one = s.made(bound.is_note ? event_type::note : event_type::damage, packet, place);
+    one.broken = broken;
+    if (bound.broken != rule::none && s.binds.violated().offset != place.offset) {
+        one.offset = s.binds.violated().offset;
+        one.packet = packet::any_packet::of_kind(s.binds.violated().which);
+    }
+    unsigned index = s.events.first_pending();
+    if (bound.resumed == resumption::confirmed && bound.broken == rule::GEN_227) {
+        index = s.events.last_resumed(0);  // before the IP at which tracing resumed
+    } else if (bound.to != owner::status &&
+               (bound.to != owner::asynchronous || packet.is<packet::fup>())) {
+        return s.add_ready(one);
+    }
+    s.insert(index, one);  // does not split a continued event
+}
+
+// -------------------------------------------------------------------------------------------- PSB+
+
+template <class State>
+constexpr void end_psb_plus(State& s, packet::any_packet const& packet, packet_place place,
+                            binding bound) noexcept {
+    auto one = s.made(event_type::psb, packet, place);
+    if (bound.in_psb_plus) { one.when = s.clock.now_of_psb_plus(); }
+    s.events.set_time_of_pending(one.when);
+    psb_plus const& reported = s.binds.last_psb_plus();
+    one.has_ip = bound.in_psb_plus && reported.has_ip;
+    one.ip = one.has_ip ? reported.ip : 0;
+    if (one.has_ip) { s.complete_pending_at(one.ip); }
+    s.add_ready(one);
+    if (bound.resumed == resumption::possible) {
+        one.what = event_type::resumed;
+        one.offset = reported.fup_offset;
+        one.packet = reported.fup;
+        s.add_ready(one);
+    }
+}
+
+template <class State>
+constexpr void add_unbound(State& s, packet::any_packet const& packet, packet_place place,
+                           binding bound) noexcept {
+    switch (packet.kind()) {
+        case packet::kind::cbr:
+        case packet::kind::mnt: {
+            auto one = s.made(type_of(packet.kind()), packet, place);
+            one.is_status = s.binds.in_psb_plus();
+            // Inside a compound event, the CBR or MNT is returned before it.
+            return one.is_status || s.awaits_abort ? s.events.put(one)
+                                                   : s.insert(s.events.first_pending(), one);
+        }
+        case packet::kind::psb:
+            s.complete_pending();
+            if (!s.has_last_ip) [[unlikely]] {
+                s.events.hide_ips();
+                s.disabled = s.stopped = {};
+                s.has_last_ip = true;
+            }
+            return;
+        case packet::kind::psbend: return end_psb_plus(s, packet, place, bound);
+        default: return;
+    }
+}
+
+template <class State>
+constexpr void add_status(State& s, packet::any_packet const& packet, packet_place place) noexcept {
+    if (packet.is<packet::fup>()) { return; }
+    s.put(type_of(packet.kind()), packet, place).is_status = true;
+}
+
+// ------------------------------------------------------------------------------------ control flow
+
+/// Removes the pending MODE.Exec, if there is one.
+template <class State>
+constexpr auto take_mode(State& s) noexcept -> event {
+    if (!s.events.ends_in_mode()) { return {}; }
+    --s.events.count;
+    return s.events.all[s.events.count];
+}
+
+template <class State>
+constexpr void ready_mode(State& s, event mode, uint64_t ip) noexcept {
+    if (mode.what != event_type::exec_mode) { return; }
+    mode.has_ip = true;
+    mode.ip = ip;
+    s.add_ready(mode);
+}
+
+/// A CFE without an IP belongs to the compound event that follows. Source: PKT-222.
+template <class State>
+constexpr void give_ip_to_control_flow(State& s, uint64_t ip) noexcept {
+    for (unsigned i = s.events.first_pending(); i < s.events.count; ++i) {
+        if (s.events.all[i].what == event_type::control_flow ||
+            s.events.all[i].what == event_type::event_data) {
+            s.events.all[i].has_ip = true;
+            s.events.all[i].ip = ip;
+        }
+    }
+}
+
+/// A TIP or TIP.PGD ends a compound event. The state that its other packets carry applies at
+/// the IP of the last: PKT-270.
+template <class State>
+constexpr void end_async(State& s, packet::any_packet const& packet, packet_place place,
+                         event_type what, bool has_to) noexcept {
+    bool has_event = false;
+    for (unsigned i = s.events.first_pending(); i < s.events.count; ++i) {
+        auto& one = s.events.all[i];
+        one.when = s.clock.now();
+        one.enabled = s.known_enabled();
+        if (one.what == event_type::async_branch) {
+            has_event = true;
+            one.what = what;
+            one.has_to = has_to;
+            one.to = place.ip;
+        } else {
+            one.has_ip = has_to;
+            one.ip = place.ip;
+        }
+    }
+    if (!has_event) {  // it was returned without its end
+        auto one = s.made(what, packet, place);
+        one.has_to = has_to;
+        one.to = place.ip;
+        s.insert(s.events.first_pending(), one);
+    }
+    s.complete_pending();
+}
+
+/// BDM64: the target before an abort may be wrong.
+template <class State>
+constexpr void end_wait_for_abort(State& s, packet::any_packet const& packet) noexcept {
+    if (packet::unbound_kinds.has(packet.kind())) { return; }
+    event& branch = s.events.all[s.events.first_pending()];
+    if (packet.is<packet::mode_tsx>() &&
+        packet.as<packet::mode_tsx>().get<packet::mode_tsx::TXAbort>()) {
+        branch.has_to = false;
+        branch.to = 0;
+        branch.packet = packet::tip{};
+    }
+    s.complete_pending();
+}
+
+template <class State>
+constexpr void add_tip(State& s, packet::any_packet const& packet, packet_place place,
+                       binding bound, bool was_lost, tracing was) noexcept {
+    bool const has_to = packet.as<packet::tip>().has_ip();
+    if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
+        return end_async(s, packet, place, event_type::async_branch, has_to);
+    }
+    event const mode = take_mode(s);
+    bool const resumes = was == tracing::off || (was == tracing::unknown && was_lost);
+    auto one = s.made(resumes ? event_type::resumed : event_type::indirect_branch, packet, place);
+    (resumes ? one.has_ip : one.has_to) = has_to;
+    (resumes ? one.ip : one.to) = place.ip;
+    if (s.quirks.has(cpu::quirk::bdm64) && bound.to == owner::branch && !resumes) {
+        s.complete_pending();
+        s.events.put(one);
+        s.awaits_abort = true;
+        return;
+    }
+    s.add_ready(one);
+    ready_mode(s, mode, place.ip);
+}
+
+template <class State>
+constexpr void add_tip_pgd(State& s, packet::any_packet const& packet, packet_place place,
+                           binding bound) noexcept {
+    bool const has_to = packet.as<packet::tip_pgd>().has_ip();
+    s.disabled = {has_to, place.ip};
+    if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
+        return end_async(s, packet, place, event_type::async_disabled, has_to);
+    }
+    auto one = s.made(event_type::disabled, packet, place);
+    one.has_to = has_to;
+    one.to = place.ip;
+    s.add_ready(one);
+}
+
+template <class State>
+constexpr void add_flow(State& s, packet::any_packet const& packet, packet_place place,
+                        binding bound, bool was_lost, tracing was) noexcept {
+    switch (packet.kind()) {
+        case packet::kind::tnt_short:
+        case packet::kind::tnt_long: return s.put_ready(event_type::branches, packet, place);
+        case packet::kind::tip: return add_tip(s, packet, place, bound, was_lost, was);
+        case packet::kind::tip_pge: {
+            auto one = s.made(event_type::enabled, packet, place);
+            one.has_ip = packet.as<packet::tip_pge>().has_ip();
+            one.ip = place.ip;
+            event const mode = take_mode(s);
+            s.add_ready(one);
+            return ready_mode(s, mode, place.ip);
+        }
+        case packet::kind::tip_pgd: return add_tip_pgd(s, packet, place, bound);
+        case packet::kind::fup:
+            if (bound.to == owner::interrupt_flag) { return ready_mode(s, take_mode(s), place.ip); }
+            if (bound.broken != rule::PKT_078) {
+                give_ip_to_control_flow(s, place.ip);
+                s.complete_pending();
+                s.put(event_type::async_branch, packet, place).set_ip(place.ip);
+            }
+            return;
+        default:
+            if (packet.is<packet::mode_exec>() && bound.to != owner::asynchronous) {
+                s.complete_pending();
+            }
+            (void)s.put(type_of(packet.kind()), packet, place);
+    }
+}
+
+// ----------------------------------------------------------------------------------- other packets
+
+template <class State>
+constexpr void add_transaction(State& s, packet::any_packet const& packet, packet_place place,
+                               binding bound) noexcept {
+    switch (packet.kind()) {
+        case packet::kind::mode_tsx:
+            s.complete_pending();
+            (void)s.put(event_type::transaction, packet, place);
+            if (bound.completes) { s.complete_pending(); }
+            return;
+        case packet::kind::fup: {
+            s.complete_pending_at(place.ip);
+            if (bound.completes) { return; }
+            return s.put(event_type::async_branch, packet, place).set_ip(place.ip);
+        }
+        case packet::kind::tip: return add_tip(s, packet, place, bound, false, tracing::on);
+        default: return add_tip_pgd(s, packet, place, bound);
+    }
+}
+
+template <class State>
+constexpr void add_overflow(State& s, packet::any_packet const& packet,
+                            packet_place place) noexcept {
+    s.complete_pending();
+    if (packet.is<packet::ovf>()) { return s.put_ready(event_type::overflow, packet, place); }
+    s.put(event_type::resumed, packet, place).set_ip(place.ip);
+    s.complete_pending();
+}
+
+/// PTW, the packets of power events, PEBS, event trace, TRIG, TraceStop, and their FUP.
+template <class State>
+constexpr void add_value(State& s, packet::any_packet const& packet, packet_place place,
+                         binding bound) noexcept {
+    if (packet.is<packet::fup>()) {
+        if (bound.to == owner::power) { s.stopped = {true, place.ip}; }
+        return s.complete_pending_at(place.ip);
+    }
+    event& one = s.put(type_of(packet.kind()), packet, place);
+    switch (packet.kind()) {
+        case packet::kind::tracestop:
+            one.has_ip = s.disabled.is_known;
+            one.ip = s.disabled.ip;
+            return s.complete_pending();
+        case packet::kind::pwrx:
+            one.has_ip = s.stopped.is_known;
+            one.ip = s.stopped.ip;
+            s.stopped = {};
+            return s.complete_pending();
+        case packet::kind::bbp:
+        case packet::kind::bip: return s.complete_pending();
+        case packet::kind::mwait:
+        case packet::kind::pwre:
+        case packet::kind::evd: return;
+        case packet::kind::cfe:  // a compound event may follow
+            if (s.binds.state().enabled != tracing::off) { return; }
+            break;
+        default: break;
+    }
+    if (bound.completes) { s.complete_pending(); }
+}
+
+// --------------------------------------------------------------------------- all packets and items
+
+/// Binds a packet, and adds its events.
+template <class State>
+constexpr void add_packet(State& s, packet::any_packet const& packet, packet_place place) noexcept {
+    bool const was_lost = s.binds.is_lost() || s.binds.in_overflow();
+    bool const was_in_event = s.binds.in_event();
+    auto const was = s.binds.state().enabled;
+    auto const bound = s.binds.add(packet, place);
+    rule const bad_time = s.clock.add(packet);
+    rule const broken = bound.broken != rule::none ? bound.broken : bad_time;
+    if (s.events.held != 0) [[unlikely]] { s.settle(bound.resumed); }
+    if (was_in_event) [[unlikely]] { s.continue_event(packet, bound); }
+    if (broken != rule::none) { add_damage(s, packet, place, bound, broken); }
+    switch (bound.to) {
+        case owner::none: return add_unbound(s, packet, place, bound);
+        case owner::status: return add_status(s, packet, place);
+        case owner::branch:
+        case owner::far_transfer:
+        case owner::asynchronous:
+        case owner::entry:
+        case owner::interrupt_flag: return add_flow(s, packet, place, bound, was_lost, was);
+        case owner::paging: return s.put_ready(type_of(packet.kind()), packet, place);
+        case owner::transaction:
+        case owner::transaction_abort: return add_transaction(s, packet, place, bound);
+        case owner::overflow: return add_overflow(s, packet, place);
+        case owner::ptwrite:
+        case owner::power:
+        case owner::pebs:
+        case owner::control_flow:
+        case owner::trigger:
+        case owner::trace_stop: return add_value(s, packet, place, bound);
+    }
+}
+
+/// Adds an item that a reader returned. It is not called for packets of a batch.
+template <class State>
+constexpr void add_item(State& s, item const& got) noexcept {
+    switch (got.what) {
+        case item_type::packet:
+            if (s.awaits_abort) [[unlikely]] { end_wait_for_abort(s, got.packet); }
+            return add_packet(s, got.packet, {got.offset, got.ip, got.length});
+        case item_type::unknown:
+            s.clock.pass();
+            return s.add_ready(s.made(event_type::unknown, got));
+        case item_type::synced: return s.lose(event_type::synced, got);
+        case item_type::damage: return s.lose(event_type::damage, got);
+        case item_type::resynced: return s.lose(event_type::resynced, got);
+        case item_type::lost: return s.lose(event_type::lost, got);
+        // Before the pending events, which stay pending.
+        case item_type::need_input:
+            return s.events.put_first({.what = event_type::need_input, .offset = got.offset});
+        case item_type::end:
+            s.settle(s.binds.end_doubt());
+            s.leave_event();
+            return s.add_ready({.what = event_type::end, .offset = got.offset});
+    }
+}
+
+}  // namespace ptspec::trace::detail
+
+// ---- ptspec/trace/detail/event_visitor.hpp ----
+
+namespace ptspec::trace::detail {
+
+/// Writes the events of branches into a buffer, which has room: `next` is before `end` until a
+/// function returns false.
 ///
 /// always_inline: else clang keeps the visitor in memory, and events with times take 2.3 times as
 /// long (clang 19).
-template <class Clock>
 struct event_buffer {
     static constexpr bool skips_packets = false;
 
     event* next;
     event* end;
 
-    template <packet::packet_type Packet>
+    template <packet::packet_type Packet, class Clock>
+#if defined(__clang__)
     PTSPEC_ATTRIBUTE(always_inline)
-    constexpr auto branches(Packet const& which, packet_place where, Clock& clock) noexcept
+#endif
+    constexpr auto branches(Packet const& packet, packet_place place, Clock& clock) noexcept
         -> bool {
-        return write(event_type::branches, which, where, clock, false, false, 0, 0);
+        return write(event_type::branches, packet, place, clock, false, false, 0, 0);
     }
+    template <class Clock>
+#if defined(__clang__)
     PTSPEC_ATTRIBUTE(always_inline)
-    constexpr auto branch(packet::tip const& which, packet_place where, Clock& clock) noexcept
+#endif
+    constexpr auto branch(packet::tip const& packet, packet_place place, Clock& clock) noexcept
         -> bool {
-        bool const has_to = which.has_ip();
-        return write(event_type::indirect_branch, which, where, clock, false, has_to, 0,
-                     has_to ? where.ip : 0);
+        bool const has_to = packet.has_ip();
+        return write(event_type::indirect_branch, packet, place, clock, false, has_to, 0,
+                     has_to ? place.ip : 0);
     }
-    constexpr auto disable(packet::tip_pgd const& which, packet_place where, Clock& clock) noexcept
+    template <class Clock>
+    constexpr auto disable(packet::tip_pgd const& packet, packet_place place, Clock& clock) noexcept
         -> bool {
-        bool const has_to = which.has_ip();
-        return write(event_type::disabled, which, where, clock, false, has_to, 0,
-                     has_to ? where.ip : 0);
+        bool const has_to = packet.has_ip();
+        return write(event_type::disabled, packet, place, clock, false, has_to, 0,
+                     has_to ? place.ip : 0);
     }
-    constexpr auto enable(packet::tip_pge const& which, packet_place where, Clock& clock) noexcept
+    template <class Clock>
+    constexpr auto enable(packet::tip_pge const& packet, packet_place place, Clock& clock) noexcept
         -> bool {
-        bool const has_ip = which.has_ip();
-        return write(event_type::enabled, which, where, clock, has_ip, false, has_ip ? where.ip : 0,
-                     0);
+        bool const has_ip = packet.has_ip();
+        return write(event_type::enabled, packet, place, clock, has_ip, false,
+                     has_ip ? place.ip : 0, 0);
     }
 
 private:
     /// Member by member: an event that is built and copied takes 2 % more instructions (g++ 12).
-    template <packet::packet_type Packet>
+    template <packet::packet_type Packet, class Clock>
+#if defined(__clang__)
     PTSPEC_ATTRIBUTE(always_inline)
-    constexpr auto write(event_type what, Packet const& which, packet_place where, Clock& clock,
+#endif
+    constexpr auto write(event_type what, Packet const& packet, packet_place place, Clock& clock,
                          bool has_ip, bool has_to, uint64_t ip, uint64_t to) noexcept -> bool {
         next->what = what;
         next->enabled = what == event_type::disabled ? tracing::off : tracing::on;
@@ -16723,10 +17281,10 @@ private:
         next->error = packet::error::none;
         next->broken = rule::none;
         next->skipped = 0;
-        next->offset = where.offset;
+        next->offset = place.offset;
         next->ip = ip;
         next->to = to;
-        next->packet = {which, where.length};
+        next->packet = {packet, place.length};
         if constexpr (!__is_empty(Clock)) { next->when = clock.now(); }
         clock.pass();
         ++next;
@@ -16734,107 +17292,135 @@ private:
     }
 };
 
-/// The IP of the last TIP.PGD.
-struct known_ip {
-    bool is_known = false;
-    uint64_t ip = 0;
-};
-
-/// How reading continues after a packet that `Out` has bound.
+/// How a visitor continues after a packet that was bound.
 struct after_binding {
     event* next = nullptr;  ///< where the next event is written
     bool has_no_pending = false;
     bool takes_branches = false;
     bool goes_on = false;
-    bool has_stopped = false;  ///< the packet is an item, not bound
 };
 
-/// Visits the common packets, which need no binding: PAD, TSC, MTC and CYC, and, while no event is
-/// pending, TNT, TIP, TIP.PGE and TIP.PGD. `Out` gets these, and returns false to stop. Stops at
-/// any other packet, unless `Out` binds it: `out.bind(packet, at, has_no_pending)`.
+/// Binds a packet after events that a visitor has written up to `next`. A packet that may change
+/// more than PacketEn in the state after the ready events is left to the caller, as `waiting`.
+///
+/// noinline: `read_batch` of an event reader inlines all else that it calls.
+template <class State>
+PTSPEC_ATTRIBUTE(noinline)
+constexpr auto bind_after(State& s, packet::any_packet const& packet, packet_place place,
+                          event* next, bool has_no_pending) noexcept -> after_binding {
+    using packet::kind;
+    constexpr packet::kind_set changes_state = packet::kinds_of(kind::pip, kind::vmcs,
+                                                                kind::mode_exec, kind::mode_tsx);
+    if (has_no_pending) { s.events.set_end_of_ready(next); }
+    auto const enabled = s.binds.state().enabled;
+    bool const is_known = enabled == tracing::on || enabled == tracing::off;
+    bool const keeps_state = s.events.ready == 0 || (is_known && !changes_state.has(packet.kind()));
+    if (s.quirks.bits != 0 || s.is_full() || !keeps_state) {
+        // Made by the visitor, events with times take 10 % more instructions (g++ 12).
+        s.has_waiting = true;
+        s.waiting = {.what = item_type::packet,
+                     .length = static_cast<uint8_t>(place.length),
+                     .offset = place.offset,
+                     .ip = place.ip,
+                     .packet = packet};
+        return {.next = next, .has_no_pending = has_no_pending};
+    }
+    bool const had_ready = s.events.ready != 0;
+    add_packet(s, packet, place);
+    bool const is_ready = s.events.is_ready();
+    return {.next = s.events.all + s.events.count,
+            .has_no_pending = is_ready,
+            .takes_branches = is_ready && s.binds.binds_branches(),
+            .goes_on = had_ready || s.events.ready == 0 || s.binds.state() == s.before};
+}
+
+/// Visits the packets of a reader of events. While no event is pending, branches need no binding:
+/// `Out` gets TNT, TIP, TIP.PGE and TIP.PGD, and returns false to stop. PAD, TSC, MTC and CYC have
+/// no event. The other packets are bound if `Out` is an `event_buffer`; else, and at an item that
+/// is no packet, the visitor stops.
 ///
 /// always_inline: for the reason given at `event_buffer`.
-template <class Clock, class Out>
-struct simple_packets {
+template <class State, class Out>
+struct event_visitor {
     Out out;
-    Clock* clock;
-    item* stopped_at;
-    binder* binds;
-    known_ip* disabled_at;
+    State* state;
     bool takes_branches;
     bool has_no_pending;
-    bool has_stopped = false;  ///< at an item
 
     template <packet::packet_type Packet>
         requires one_of<Packet, packet::tnt_short, packet::tnt_long>
+#if defined(__clang__)
     PTSPEC_ATTRIBUTE(always_inline)
-    constexpr auto operator()(Packet const& which, packet_place where) -> bool {
-        if (!takes_branches) { return bind(which, where); }
-        return out.branches(which, where, *clock);
+#endif
+    constexpr auto operator()(Packet const& packet, packet_place place) -> bool {
+        if (!takes_branches) { return bind(packet, place); }
+        return out.branches(packet, place, state->clock);
     }
+#if defined(__clang__)
     PTSPEC_ATTRIBUTE(always_inline)
-    constexpr auto operator()(packet::tip const& which, packet_place where) -> bool {
-        if (!takes_branches) { return bind(which, where); }
-        return out.branch(which, where, *clock);
+#endif
+    constexpr auto operator()(packet::tip const& packet, packet_place place) -> bool {
+        if (!takes_branches) { return bind(packet, place); }
+        return out.branch(packet, place, state->clock);
     }
-    constexpr auto operator()(packet::tip_pgd const& which, packet_place where) -> bool {
-        if (!end_tracing({which.has_ip(), where.ip})) { return bind(which, where); }
-        return out.disable(which, where, *clock);
+    constexpr auto operator()(packet::tip_pgd const& packet, packet_place place) -> bool {
+        if (!end_tracing({packet.has_ip(), place.ip})) { return bind(packet, place); }
+        return out.disable(packet, place, state->clock);
     }
-    constexpr auto operator()(packet::tip_pge const& which, packet_place where) -> bool {
-        if (!start_tracing()) { return bind(which, where); }
-        return out.enable(which, where, *clock);
+    constexpr auto operator()(packet::tip_pge const& packet, packet_place place) -> bool {
+        if (!start_tracing()) { return bind(packet, place); }
+        return out.enable(packet, place, state->clock);
     }
     template <packet::packet_type Packet>
         requires one_of<Packet, packet::tsc, packet::mtc, packet::cyc>
-    constexpr void operator()(Packet const& which, packet_place where) {
-        if constexpr (same_as<Packet, packet::tsc>) { (void)binds->add(which, where); }
-        (void)clock->add(which);
+    constexpr void operator()(Packet const& packet, packet_place place) {
+        if constexpr (same_as<Packet, packet::tsc>) { (void)state->binds.add(packet, place); }
+        (void)state->clock.add(packet);
         if constexpr (requires { out.end_skipping(); }) { out.end_skipping(); }
     }
     constexpr void pads(unsigned, packet_place) {}
-    using ignores_skip = choose_t<Out::skips_packets, void, simple_packets>;
+    using ignores_skip = choose_t<Out::skips_packets, void, event_visitor>;
     constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset) -> skipped_packets {
         return has_no_pending ? out.skip(bytes, room, offset, *this) : skipped_packets{};
     }
     /// Applies a TIP.PGD to the binder. Returns false, and changes nothing, if it needs binding.
-    constexpr auto end_tracing(known_ip at) -> bool {
-        if (!has_no_pending || !binds->try_end_tracing()) { return false; }
-        *disabled_at = at;
+    constexpr auto end_tracing(known_ip ip) -> bool {
+        if (!has_no_pending || !state->binds.try_end_tracing()) { return false; }
+        state->disabled = ip;
         takes_branches = false;
         return true;
     }
     /// The same for a TIP.PGE.
     constexpr auto start_tracing() -> bool {
-        if (!has_no_pending || !binds->try_start_tracing()) { return false; }
-        takes_branches = binds->binds_branches();
+        if (!has_no_pending || !state->binds.try_start_tracing()) { return false; }
+        takes_branches = state->binds.binds_branches();
         return true;
     }
     template <packet::packet_type Packet>
-    constexpr auto operator()(Packet const& which, packet_place where) -> bool {
-        return bind(which, where);
+    constexpr auto operator()(Packet const& packet, packet_place place) -> bool {
+        return bind(packet, place);
     }
     constexpr auto operator()(item const& one) -> bool {
-        *stopped_at = one;
-        has_stopped = true;
+        state->waiting = one;
+        state->has_waiting = true;
         return false;
     }
 
 private:
     template <packet::packet_type Packet>
-    constexpr auto bind(Packet const& which, packet_place where) -> bool {
-        packet::any_packet const any{which, where.length};
-        if constexpr (requires { out.bind(any, where, has_no_pending); }) {
-            auto const after = out.bind(any, where, has_no_pending);
+    constexpr auto bind(Packet const& packet, packet_place place) -> bool {
+        packet::any_packet const any{packet, place.length};
+        if constexpr (same_as<Out, event_buffer>) {
+            auto const after = bind_after(*state, any, place, out.next, has_no_pending);
+            out.next = after.next;
             has_no_pending = after.has_no_pending;
             takes_branches = after.takes_branches;
-            has_stopped = after.has_stopped;
             return after.goes_on;
         } else {
             return (*this)({.what = item_type::packet,
-                            .length = static_cast<uint8_t>(where.length),
-                            .offset = where.offset,
-                            .ip = where.ip,
+                            .length = static_cast<uint8_t>(place.length),
+                            .offset = place.offset,
+                            .ip = place.ip,
                             .packet = any});
         }
     }
@@ -16876,21 +17462,11 @@ public:
     constexpr explicit event_reader(borrowed_bytes whole, Clock clock = {},
                                     cpu::quirk_set quirks = {}, Hook hook = {},
                                     reader_options how = from_first_psb) noexcept
-        : reader_{whole, how, hook},
-          clock_{clock},
-          binder_{quirks},
-          quirks_{quirks},
-          errata_{quirks},
-          has_last_ip_{how.sync} {}
+        : reader_{whole, how, hook}, errata_{quirks}, state_{clock, quirks, how.sync} {}
     /// Reads a trace that arrives in chunks.
     constexpr explicit event_reader(Clock clock = {}, cpu::quirk_set quirks = {}, Hook hook = {},
                                     reader_options how = from_first_psb) noexcept
-        : reader_{how, hook},
-          clock_{clock},
-          binder_{quirks},
-          quirks_{quirks},
-          errata_{quirks},
-          has_last_ip_{how.sync} {}
+        : reader_{how, hook}, errata_{quirks}, state_{clock, quirks, how.sync} {}
 
     template <class Other>
         requires(!event_clock<Other>)
@@ -16906,578 +17482,103 @@ public:
     /// Where reading continues, in bytes from the start of the trace. `next` may not have returned
     /// all events of the packets before it yet.
     [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t {
-        return has_item_ ? item_.offset : reader_.offset();
+        return state_.has_waiting ? state_.waiting.offset : reader_.offset();
     }
 
     /// The next event. It stays valid until the next call.
     [[nodiscard]] constexpr auto next() noexcept -> event const& {
-        if (!events_.has_ready()) [[unlikely]] { refill(buffer{}); }
-        return events_.all[events_.first++];
+        if (!state_.events.has_ready()) [[unlikely]] { refill(no_sink{}); }
+        return state_.events.take();
     }
-    /// Passes packets that need no binding to `out`, which is like `detail::event_buffer`. Returns
+    /// Passes branches that need no binding to `out`, which is like `detail::event_buffer`. Returns
     /// the next event after them, or perhaps nullptr if a function of `out` returns false.
     template <class Out>
     [[nodiscard]] constexpr auto next_after(Out out) -> event const* {
-        if (!events_.has_ready()) { refill(out); }
-        return events_.has_ready() ? &events_.all[events_.first++] : nullptr;
+        if (!state_.events.has_ready()) { refill(out); }
+        return state_.events.has_ready() ? &state_.events.take() : nullptr;
     }
     /// The state of the processor after the last event that `next` returned.
     [[nodiscard]] constexpr auto state() const noexcept -> execution_state {
-        if (!events_.has_ready()) { return binder_.state(); }
-        execution_state now = before_;
-        now.enabled = events_.all[events_.first - 1].enabled;
-        return now;
+        return state_.state();
     }
     /// The clock, which may have read ahead.
-    [[nodiscard]] constexpr auto clock() const noexcept -> Clock const& { return clock_; }
+    [[nodiscard]] constexpr auto clock() const noexcept -> Clock const& { return state_.clock; }
 
 private:
-    using kind = packet::kind;
     static constexpr reader_options from_first_psb{.sync = true};
-    static constexpr unsigned max_aside = 2;  ///< FUP and PIP
-    static constexpr unsigned max_added = max_aside + 3;  ///< a damage, its own and `resumed`
-    /// The maximum number of events that wait for a packet. If more events wait, the pending events
-    /// are returned without an IP. `event_buffer` needs room for one more.
-    static constexpr unsigned max_waiting = Room - max_added - 1;
-    /// The packets that change more of the state than PacketEn.
-    static constexpr packet::kind_set changes_state = packet::kinds_of(
-        kind::pip, kind::vmcs, kind::mode_exec, kind::mode_tsx);
 
-    // ------------------------------------------------------------------------- reading
+    using state_type = detail::event_state<Clock, Room>;
+    struct no_sink {};
 
-    struct buffer {};  // of events
+    /// Reads until an event is ready, or `out` stops.
     template <class Out>
     constexpr void refill(Out out) {
-        events_.compact();
-        if (events_.count == 0) { before_ = binder_.state(); }
-        while (events_.ready == 0) {
-            if (events_.count > max_waiting) { return make_room(); }
-            if (has_item_) {
-                has_item_ = false;
-                add(item_);
+        auto& events = state_.events;
+        events.compact();
+        if (events.count == 0) { state_.before = state_.binds.state(); }
+        while (events.ready == 0) {
+            if (state_.is_full()) { return state_.make_room(); }
+            if (state_.has_waiting) {
+                state_.has_waiting = false;
+                add(state_.waiting);
             } else if (needs_single_packets()) {
                 (void)errata_.skip(reader_);
                 add(reader_.next());
-            } else if constexpr (same_as<Out, buffer>) {
+            } else if constexpr (same_as<Out, no_sink>) {
                 read_batch();
-            } else if (!pass_simple_packets(out)) {
+            } else if (!pass_branches(out)) {
                 return;
             }
         }
-        if (!has_last_ip_) [[unlikely]] { events_.hide_ips(); }
+        if (!state_.has_last_ip) [[unlikely]] { events.hide_ips(); }
     }
-    /// Visits packets up to one that `out` does not take.
+    constexpr void add(item got) noexcept {
+        if (errata_.is_needed()) [[unlikely]] {
+            auto const more = errata_.correct(got, reader_);
+            if (more.what == item_type::need_input) {
+                state_.waiting = got;
+                state_.has_waiting = true;
+                return detail::add_item(state_, more);
+            }
+        }
+        detail::add_item(state_, got);
+    }
+    /// Visits packets up to one that the visitor does not take.
     template <class Out>
-    constexpr auto visit_simple_packets(Out out) -> detail::simple_packets<Clock, Out> {
-        bool const has_no_pending = events_.count == 0;
-        bool const takes_branches = binder_.binds_branches() && has_no_pending;
-        detail::simple_packets<Clock, Out> plain{
-            out, &clock_, &item_, &binder_, &disabled_, takes_branches, has_no_pending};
-        (void)reader_.for_each(plain);
-        has_item_ = plain.has_stopped;
-        return plain;
+    constexpr auto visit(Out out) -> detail::event_visitor<state_type, Out> {
+        bool const has_no_pending = state_.events.count == 0;
+        bool const takes_branches = state_.binds.binds_branches() && has_no_pending;
+        detail::event_visitor<state_type, Out> visitor{out, &state_, takes_branches,
+                                                       has_no_pending};
+        (void)reader_.for_each(visitor);
+        return visitor;
     }
-    /// Writes events of simple packets, and binds the others, until a packet may change more of the
-    /// state than PacketEn.
-    struct batch : detail::event_buffer<Clock> {
-        event_reader* by;
-
-        constexpr auto bind(packet::any_packet const& which, packet_place where,
-                            bool has_no_pending) noexcept -> detail::after_binding {
-            auto const after = by->bind_in_batch(which, where, this->next, has_no_pending);
-            this->next = after.next;
-            return after;
-        }
-    };
-    constexpr auto bind_in_batch(packet::any_packet const& which, packet_place where, event* next,
-                                 bool has_no_pending) noexcept -> detail::after_binding {
-        if (has_no_pending) { end_simple_packets(next); }
-        if (!may_bind(which.kind())) {
-            // Made by the visitor, events with times take 10 % more instructions (g++ 12).
-            item_ = {.what = item_type::packet,
-                     .length = static_cast<uint8_t>(where.length),
-                     .offset = where.offset,
-                     .ip = where.ip,
-                     .packet = which};
-            return {.next = next, .has_no_pending = has_no_pending, .has_stopped = true};
-        }
-        bool const had_ready = events_.ready != 0;
-        add_packet(which, where);
-        bool const is_ready = events_.is_ready();
-        return {.next = events_.all + events_.count,
-                .has_no_pending = is_ready,
-                .takes_branches = is_ready && binder_.binds_branches(),
-                .goes_on = had_ready || events_.ready == 0 || binder_.state() == before_};
-    }
-    constexpr void end_simple_packets(event const* next) noexcept {
-        events_.count = events_.ready = static_cast<unsigned>(next - events_.all);
-    }
-    /// True if a batch can bind the packet: it changes only PacketEn in the state of ready events.
-    [[nodiscard]] constexpr auto may_bind(kind which) const noexcept -> bool {
-        if (quirks_.bits != 0 || events_.count > max_waiting) { return false; }
-        auto const enabled = binder_.state().enabled;
-        bool const is_known = enabled == tracing::on || enabled == tracing::off;
-        return events_.ready == 0 || (is_known && !changes_state.has(which));
-    }
-    /// noinline: inlined, a trace without CYCs takes 4 % more instructions (g++ 12).
-    PTSPEC_ATTRIBUTE(noinline)
+    /// Adds the events of packets until one may change more of the state than PacketEn.
+    ///
+    /// noinline: inlined, a trace without CYCs takes 4 % more instructions (g++ 12). flatten: else
+    /// g++ keeps the visitor in memory, and events with times take 5 to 7 % more.
+    PTSPEC_ATTRIBUTE(noinline) PTSPEC_ATTRIBUTE(flatten)
     constexpr void read_batch() noexcept {
-        unsigned const begin = events_.count;
-        auto const plain = visit_simple_packets(
-            batch{{events_.all + begin, events_.all + Room}, this});
-        if (plain.has_no_pending) { end_simple_packets(plain.out.next); }
+        auto& events = state_.events;
+        auto const after = visit(
+            detail::event_buffer{events.all + events.count, events.all + Room});
+        if (after.has_no_pending) { events.set_end_of_ready(after.out.next); }
     }
     /// False if `out` has stopped.
     template <class Out>
-    constexpr auto pass_simple_packets(Out out) -> bool {
+    constexpr auto pass_branches(Out out) -> bool {
         if constexpr (requires { out.end_skipping(); }) { out.end_skipping(); }
-        auto const plain = visit_simple_packets(out);
-        return has_item_ || !plain.out.has_stopped();
+        auto const after = visit(out);
+        return state_.has_waiting || !after.out.has_stopped();
     }
     [[nodiscard]] constexpr auto needs_single_packets() const noexcept -> bool {
-        return quirks_.bits != 0 && (errata_.needs_next() || quirks_.has(cpu::quirk::bdm64));
-    }
-
-    // ------------------------------------------------------------------------- the events
-
-    constexpr void add_ready(event const& one) noexcept {
-        events_.put(one);
-        complete_pending();
-    }
-    constexpr void complete_pending() noexcept {
-        awaits_abort_ = false;
-        events_.complete(binder_.may_have_resumed());
-    }
-    constexpr void complete_pending_at(uint64_t ip) noexcept {
-        events_.set_ip_of_pending(ip);
-        complete_pending();
-    }
-    constexpr void release() noexcept {
-        if (!binder_.may_have_resumed()) [[likely]] { events_.release(); }
-    }
-    constexpr void insert(unsigned place, event const& one) noexcept {
-        events_.insert(place, one);
-        release();
-    }
-    /// After an OVF: keeps or removes the held events `resumed`.
-    constexpr void settle(resumption how) noexcept {
-        if (how >= resumption::withdrawn) {
-            events_.withdraw(how == resumption::refuted);
-            if (how == resumption::at_fup) { events_.resume_at_fup(); }
-        }
-        release();
-    }
-    /// Makes the held events other than `resumed` ready. If no event is held, makes the pending
-    /// events ready without an IP.
-    constexpr void make_room() noexcept {
-        events_.held == 0 ? complete_pending() : events_.release_some();
-    }
-
-    // ------------------------------------------------------------------------- items
-
-    [[nodiscard]] constexpr auto known_enabled() const noexcept -> tracing {
-        return binder_.in_overflow() ? tracing::unknown : binder_.state().enabled;
-    }
-    /// The event of a packet, at the time that the clock has after it. Only some packets have a
-    /// CYC, and the status packets of a PSB+ have none: GEN-213.
-    constexpr auto made(event_type what, packet::any_packet const& which,
-                        packet_place where) noexcept -> event {
-        bool const has_cyc = packet::cyc_kinds.has(which.kind()) && !binder_.in_psb_plus();
-        return {.what = what,
-                .enabled = known_enabled(),
-                .offset = where.offset,
-                .packet = which,
-                .when = has_cyc ? clock_.now() : clock_.now_without_cyc()};
-    }
-    /// Appends the event of a packet, which is pending.
-    constexpr auto put(event_type what, packet::any_packet const& which,
-                       packet_place where) noexcept -> event& {
-        events_.put(made(what, which, where));
-        return events_.all[events_.count - 1];
-    }
-    constexpr void put_ready(event_type what, packet::any_packet const& which,
-                             packet_place where) noexcept {
-        (void)put(what, which, where);
-        complete_pending();
-    }
-    constexpr auto made(event_type what, item const& got) noexcept -> event {
-        return {.what = what,
-                .enabled = known_enabled(),
-                .offset = got.offset,
-                .packet = got.packet,
-                .when = clock_.now_without_cyc()};
-    }
-
-    constexpr void add(item const& got) noexcept {
-        switch (got.what) {
-            case item_type::packet: return add_packet_item(got);
-            case item_type::unknown:
-                clock_.pass();
-                return add_ready(made(event_type::unknown, got));
-            case item_type::synced: return lose(event_type::synced, got);
-            case item_type::damage: return lose(event_type::damage, got);
-            case item_type::resynced: return lose(event_type::resynced, got);
-            case item_type::lost: return lose(event_type::lost, got);
-            case item_type::need_input: return add_need_input(got);
-            case item_type::end:
-                settle(binder_.end_doubt());
-                leave_event();
-                return add_ready({.what = event_type::end, .offset = got.offset});
-        }
-    }
-    /// Returns the end of the chunk before the pending events, which stay pending.
-    constexpr void add_need_input(item const& got) noexcept {
-        events_.put_first({.what = event_type::need_input, .offset = got.offset});
-    }
-    constexpr void lose(event_type what, item const& got) noexcept {
-        settle(binder_.end_doubt());
-        leave_event();
-        binder_.restart();
-        clock_.lose();
-        auto one = made(what, got);
-        one.error = got.error;
-        one.broken = got.broken;
-        one.skipped = got.skipped < 0             ? 0
-                      : got.skipped > 0xFFFF'FFFF ? 0xFFFF'FFFF
-                                                  : static_cast<uint32_t>(got.skipped);
-        add_ready(one);
-    }
-
-    // ------------------------------------------------------------------------- packets
-
-    constexpr void add_packet_item(item got) noexcept {
-        if (quirks_.bits != 0) {
-            auto const more = errata_.correct(got, reader_);
-            if (more.what == item_type::need_input) {
-                item_ = got;
-                has_item_ = true;
-                return add_need_input(more);
-            }
-            if (awaits_abort_) { end_wait_for_abort(got.packet); }
-        }
-        add_packet(got.packet, {got.offset, got.ip, got.length});
-    }
-    constexpr void add_packet(packet::any_packet const& which, packet_place where) noexcept {
-        bool const was_lost = binder_.is_lost() || binder_.in_overflow();
-        bool const was_in_event = binder_.in_event();
-        auto const was = binder_.state().enabled;
-        auto const bound = binder_.add(which, where);
-        rule const bad_time = clock_.add(which);
-        rule const broken = bound.broken != rule::none ? bound.broken : bad_time;
-        if (events_.held != 0) [[unlikely]] { settle(bound.resumed); }
-        if (was_in_event) [[unlikely]] { continue_event(which, bound); }
-        if (broken != rule::none) { add_damage(which, where, bound, broken); }
-        switch (bound.to) {
-            case owner::none: return add_unbound(which, where, bound);
-            case owner::status: return add_status(which, where);
-            case owner::branch:
-            case owner::far_transfer:
-            case owner::asynchronous:
-            case owner::entry:
-            case owner::interrupt_flag: return add_flow(which, where, bound, was_lost, was);
-            case owner::paging: return put_ready(detail::type_of(which.kind()), which, where);
-            case owner::transaction:
-            case owner::transaction_abort: return add_transaction(which, where, bound);
-            case owner::overflow: return add_overflow(which, where);
-            case owner::ptwrite:
-            case owner::power:
-            case owner::pebs:
-            case owner::control_flow:
-            case owner::trigger:
-            case owner::trace_stop: return add_value(which, where, bound);
-        }
-    }
-
-    /// Called after each packet while an asynchronous event is pending. The events of an INIT wait
-    /// for the TIP of the SIPI; the events between are returned first. Source: GEN-290.
-    constexpr void continue_event(packet::any_packet const& which, binding bound) noexcept {
-        bool const is_fup = which.is<packet::fup>();
-        if (!binder_.in_event() || (is_fup && bound.to == owner::asynchronous)) {
-            bool const ends = bound.to == owner::asynchronous && !is_fup;
-            return ends ? return_to_event() : leave_event();
-        }
-        if (bound.to == owner::asynchronous) { return return_to_event(); }
-        if (is_interrupted_ || packet::unbound_kinds.has(which.kind())) { return; }
-        is_interrupted_ = true;
-        unsigned const begin = events_.first_pending();
-        if (events_.count - begin > max_aside) { return complete_pending(); }
-        for (; begin + aside_ < events_.count; ++aside_) {
-            set_aside_[aside_] = events_.all[begin + aside_];
-        }
-        events_.count = begin;
-    }
-    /// Makes the events of an INIT pending again.
-    constexpr void return_to_event() noexcept {
-        if (!is_interrupted_) { return; }
-        complete_pending();
-        for (unsigned i = 0; i < aside_; ++i) { events_.put(set_aside_[i]); }
-        is_interrupted_ = false, aside_ = 0;
-    }
-    constexpr void leave_event() noexcept {
-        if (!is_interrupted_) { return; }
-        is_interrupted_ = false;
-        if (!binder_.in_psb_plus()) { complete_pending(); }  // in a PSB+ they belong to it
-        for (unsigned i = 0; i < aside_; ++i) { insert(events_.first_pending(), set_aside_[i]); }
-        aside_ = 0;
-    }
-    constexpr void add_damage(packet::any_packet const& which, packet_place where, binding bound,
-                              rule broken) noexcept {
-        auto one = made(bound.is_note ? event_type::note : event_type::damage, which, where);
-        one.broken = broken;
-        if (bound.broken != rule::none && binder_.violated().offset != where.offset) {
-            one.offset = binder_.violated().offset;
-            one.packet = packet::any_packet::of_kind(binder_.violated().which);
-        }
-        unsigned place = events_.first_pending();
-        if (bound.resumed == resumption::confirmed && bound.broken == rule::GEN_227) {
-            place = events_.last_resumed(0);  // before the IP at which tracing resumed
-        } else if (bound.to != owner::status &&
-                   (bound.to != owner::asynchronous || which.is<packet::fup>())) {
-            return add_ready(one);
-        }
-        insert(place, one);  // does not split a continued event
-    }
-
-    /// BDM64: the target before an abort may be wrong.
-    constexpr void end_wait_for_abort(packet::any_packet const& which) noexcept {
-        if (packet::unbound_kinds.has(which.kind())) { return; }
-        event& branch = events_.all[events_.first_pending()];
-        if (which.is<packet::mode_tsx>() &&
-            which.as<packet::mode_tsx>().get<packet::mode_tsx::TXAbort>()) {
-            branch.has_to = false;
-            branch.to = 0;
-            branch.packet = packet::tip{};
-        }
-        complete_pending();
-    }
-
-    constexpr void add_unbound(packet::any_packet const& which, packet_place where,
-                               binding bound) noexcept {
-        switch (which.kind()) {
-            case kind::cbr:
-            case kind::mnt: {
-                auto one = made(detail::type_of(which.kind()), which, where);
-                one.is_status = binder_.in_psb_plus();
-                // Inside a compound event, the CBR or MNT is returned before it.
-                return one.is_status || awaits_abort_ ? events_.put(one)
-                                                      : insert(events_.first_pending(), one);
-            }
-            case kind::psb:
-                complete_pending();
-                if (!has_last_ip_) [[unlikely]] {
-                    events_.hide_ips();
-                    disabled_ = stopped_ = {};
-                    has_last_ip_ = true;
-                }
-                return;
-            case kind::psbend: return end_psb_plus(which, where, bound);
-            default: return;
-        }
-    }
-    constexpr void add_status(packet::any_packet const& which, packet_place where) noexcept {
-        if (which.is<packet::fup>()) { return; }
-        put(detail::type_of(which.kind()), which, where).is_status = true;
-    }
-    constexpr void end_psb_plus(packet::any_packet const& which, packet_place where,
-                                binding bound) noexcept {
-        auto one = made(event_type::psb, which, where);
-        if (bound.in_psb_plus) { one.when = clock_.now_of_psb_plus(); }
-        events_.set_time_of_pending(one.when);
-        psb_plus const& reported = binder_.last_psb_plus();
-        one.has_ip = bound.in_psb_plus && reported.has_ip;
-        one.ip = one.has_ip ? reported.ip : 0;
-        if (one.has_ip) { complete_pending_at(one.ip); }
-        add_ready(one);
-        if (bound.resumed == resumption::possible) {
-            one.what = event_type::resumed;
-            one.offset = reported.fup_offset;
-            one.packet = reported.fup;
-            add_ready(one);
-        }
-    }
-
-    constexpr void add_flow(packet::any_packet const& which, packet_place where, binding bound,
-                            bool was_lost, tracing was) noexcept {
-        switch (which.kind()) {
-            case kind::tnt_short:
-            case kind::tnt_long: return put_ready(event_type::branches, which, where);
-            case kind::tip: return add_tip(which, where, bound, was_lost, was);
-            case kind::tip_pge: {
-                auto one = made(event_type::enabled, which, where);
-                one.has_ip = which.as<packet::tip_pge>().has_ip();
-                one.ip = where.ip;
-                event const mode = take_mode();
-                add_ready(one);
-                return ready_mode(mode, where.ip);
-            }
-            case kind::tip_pgd: return add_tip_pgd(which, where, bound);
-            case kind::fup:
-                if (bound.to == owner::interrupt_flag) { return ready_mode(take_mode(), where.ip); }
-                if (bound.broken != rule::PKT_078) {
-                    give_ip_to_control_flow(where.ip);
-                    complete_pending();
-                    put(event_type::async_branch, which, where).set_ip(where.ip);
-                }
-                return;
-            default:
-                if (which.is<packet::mode_exec>() && bound.to != owner::asynchronous) {
-                    complete_pending();
-                }
-                (void)put(detail::type_of(which.kind()), which, where);
-        }
-    }
-    /// A CFE without an IP belongs to the compound event that follows. Source: PKT-222.
-    constexpr void give_ip_to_control_flow(uint64_t ip) noexcept {
-        for (unsigned i = events_.first_pending(); i < events_.count; ++i) {
-            if (events_.all[i].what == event_type::control_flow ||
-                events_.all[i].what == event_type::event_data) {
-                events_.all[i].has_ip = true;
-                events_.all[i].ip = ip;
-            }
-        }
-    }
-    /// Removes the pending MODE.Exec, if there is one.
-    constexpr auto take_mode() noexcept -> event {
-        if (!events_.ends_in_mode()) { return {}; }
-        --events_.count;
-        return events_.all[events_.count];
-    }
-    constexpr void ready_mode(event mode, uint64_t ip) noexcept {
-        if (mode.what != event_type::exec_mode) { return; }
-        mode.has_ip = true;
-        mode.ip = ip;
-        add_ready(mode);
-    }
-    constexpr void add_tip(packet::any_packet const& which, packet_place where, binding bound,
-                           bool was_lost, tracing was) noexcept {
-        bool const has_to = which.as<packet::tip>().has_ip();
-        if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
-            return end_async(which, where, event_type::async_branch, has_to);
-        }
-        event const mode = take_mode();
-        bool const resumes = was == tracing::off || (was == tracing::unknown && was_lost);
-        auto one = made(resumes ? event_type::resumed : event_type::indirect_branch, which, where);
-        (resumes ? one.has_ip : one.has_to) = has_to;
-        (resumes ? one.ip : one.to) = where.ip;
-        if (quirks_.has(cpu::quirk::bdm64) && bound.to == owner::branch && !resumes) {
-            complete_pending();
-            events_.put(one);
-            awaits_abort_ = true;
-            return;
-        }
-        add_ready(one);
-        ready_mode(mode, where.ip);
-    }
-    constexpr void add_tip_pgd(packet::any_packet const& which, packet_place where,
-                               binding bound) noexcept {
-        bool const has_to = which.as<packet::tip_pgd>().has_ip();
-        disabled_ = {has_to, where.ip};
-        if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
-            return end_async(which, where, event_type::async_disabled, has_to);
-        }
-        auto one = made(event_type::disabled, which, where);
-        one.has_to = has_to;
-        one.to = where.ip;
-        add_ready(one);
-    }
-    /// A TIP or TIP.PGD ends a compound event. The state that its other packets carry applies at
-    /// the IP of the last: PKT-270.
-    constexpr void end_async(packet::any_packet const& which, packet_place where, event_type what,
-                             bool has_to) noexcept {
-        bool has_event = false;
-        for (unsigned i = events_.first_pending(); i < events_.count; ++i) {
-            auto& one = events_.all[i];
-            one.when = clock_.now();
-            one.enabled = known_enabled();
-            if (one.what == event_type::async_branch) {
-                has_event = true;
-                one.what = what;
-                one.has_to = has_to;
-                one.to = where.ip;
-            } else {
-                one.has_ip = has_to;
-                one.ip = where.ip;
-            }
-        }
-        if (!has_event) {  // it was returned without its end
-            auto one = made(what, which, where);
-            one.has_to = has_to;
-            one.to = where.ip;
-            insert(events_.first_pending(), one);
-        }
-        complete_pending();
-    }
-
-    constexpr void add_transaction(packet::any_packet const& which, packet_place where,
-                                   binding bound) noexcept {
-        switch (which.kind()) {
-            case kind::mode_tsx:
-                complete_pending();
-                (void)put(event_type::transaction, which, where);
-                if (bound.completes) { complete_pending(); }
-                return;
-            case kind::fup: {
-                complete_pending_at(where.ip);
-                if (bound.completes) { return; }
-                return put(event_type::async_branch, which, where).set_ip(where.ip);
-            }
-            case kind::tip: return add_tip(which, where, bound, false, tracing::on);
-            default: return add_tip_pgd(which, where, bound);
-        }
-    }
-    constexpr void add_overflow(packet::any_packet const& which, packet_place where) noexcept {
-        complete_pending();
-        if (which.is<packet::ovf>()) { return put_ready(event_type::overflow, which, where); }
-        put(event_type::resumed, which, where).set_ip(where.ip);
-        complete_pending();
-    }
-    /// PTW, the packets of power events, PEBS, event trace, TRIG, TraceStop, and their FUP.
-    constexpr void add_value(packet::any_packet const& which, packet_place where,
-                             binding bound) noexcept {
-        if (which.is<packet::fup>()) {
-            if (bound.to == owner::power) { stopped_ = {true, where.ip}; }
-            return complete_pending_at(where.ip);
-        }
-        event& one = put(detail::type_of(which.kind()), which, where);
-        switch (which.kind()) {
-            case kind::tracestop:
-                one.has_ip = disabled_.is_known;
-                one.ip = disabled_.ip;
-                return complete_pending();
-            case kind::pwrx:
-                one.has_ip = stopped_.is_known;
-                one.ip = stopped_.ip;
-                stopped_ = {};
-                return complete_pending();
-            case kind::bbp:
-            case kind::bip: return complete_pending();
-            case kind::mwait:
-            case kind::pwre:
-            case kind::evd: return;
-            case kind::cfe:  // a compound event may follow
-                if (binder_.state().enabled != tracing::off) { return; }
-                break;
-            default: break;
-        }
-        if (bound.completes) { complete_pending(); }
+        return state_.quirks.bits != 0 &&
+               (errata_.needs_next() || state_.quirks.has(cpu::quirk::bdm64));
     }
 
     reader<Hook, Packets> reader_;
-    Clock clock_;
-    binder binder_;
-    cpu::quirk_set quirks_;
     packet_errata errata_;
-    bool has_last_ip_ = true;      ///< a PSB was read
-    bool has_item_ = false;        ///< `item_` is the next item
-    bool awaits_abort_ = false;    ///< BDM64: the first pending event is an indirect branch
-    detail::known_ip disabled_{};  ///< the IP of the last TIP.PGD
-    detail::known_ip stopped_{};   ///< where the core clock stopped
-    item item_{};
-    execution_state before_{};     ///< before the events that are ready
-    bool is_interrupted_ = false;  ///< other packets came after the packets of an INIT
-    unsigned aside_ = 0;
-    event set_aside_[max_aside]{};  ///< of an INIT
-    detail::event_queue<Room> events_{};
+    state_type state_;
 };
 
 }  // namespace ptspec::trace
@@ -31715,6 +31816,307 @@ private:
 
 }  // namespace ptspec::flow::detail
 
+// ---- ptspec/flow/detail/event_walk.hpp ----
+
+namespace ptspec::flow::detail {
+
+/// What continues when the caller has supplied code.
+enum class waiting : uint8_t { none, branches, branch, disable, event };
+
+struct waiting_step {
+    waiting what = waiting::none;
+    packet::ip_bytes form{};  ///< of the TIP or TIP.PGD
+    uint64_t target = 0;      ///< of its branch
+};
+
+template <class Packet>
+constexpr auto form_of(Packet const& packet) noexcept -> packet::ip_bytes {
+    return packet.template get<typename Packet::IPBytes>();
+}
+
+/// Walks the code up to each event of a trace.
+///
+/// As in `code_walk`, functions return false if code is missing that the caller wants to supply.
+template <code_source Code>
+struct event_walk {
+    code_walk<Code> walk;
+    uint64_t until;  ///< the part of the trace ends with the PSB+ at this offset
+    bool continues;  ///< the part before it has reported the first start
+    waiting_step step{};
+    bool has_ended = false;     ///< at `until`
+    bool psb_has_mode = false;  ///< the PSB+ that is read
+    uint64_t psb_end = 0;       ///< the offset of the last PSBEND
+    trace::event event{};
+
+    struct no_sink {};
+
+    constexpr event_walk(Code& code, block_cache& cache, walk_options const& options) noexcept
+        : walk{code, cache, options}, until{options.until}, continues{options.continues} {}
+
+    /// Begins another trace, which is whole.
+    constexpr void restart() noexcept {
+        walk.restart();
+        step = {};
+        psb_end = 0;
+        psb_has_mode = has_ended = continues = false;
+    }
+    constexpr void set_event(trace::event const& next) {
+        event = next;
+        walk.set_packet(next.offset, next.when);
+        step.what = waiting::event;
+    }
+    /// Continues what waits for code.
+    template <class Sink>
+    constexpr auto proceed(Sink& sink) -> bool {
+        bool is_done = true;
+        switch (step.what) {
+            case waiting::none: return true;
+            case waiting::branches: is_done = walk.continue_branches(sink); break;
+            case waiting::branch: is_done = walk.add_target(step.form, step.target, sink); break;
+            case waiting::disable: is_done = walk.add_end(step.form, step.target, sink); break;
+            case waiting::event: is_done = apply(sink); break;
+        }
+        if (!is_done) { return false; }
+        step.what = waiting::none;
+        return true;
+    }
+
+private:
+    template <class Sink>
+    constexpr auto apply(Sink& sink) -> bool {
+        if (!walk.flush(sink) || !walk_to_event(sink)) { return false; }
+        if constexpr (takes_events<Sink>) {
+            if (event.what > trace::event_type::disabled && event.offset < until) {
+                sink.event(event);
+            }
+        }
+        return true;
+    }
+    template <class Sink>
+    constexpr auto walk_to_event(Sink& sink) -> bool {
+        auto const& e = event;
+        // Lost packets may hide where tracing ended: PKT-140, PKT-153.
+        bool const is_lost = !walk.is_known() && !walk.is_off();
+        if (is_lost && e.enabled == trace::tracing::off) { walk.leave(sink); }
+        if (!e.is_status && e.what != trace::event_type::psb) {
+            psb_has_mode = false;
+        }  // it was cut
+        switch (e.what) {
+            case trace::event_type::branches:
+                if (walk.add_branches(e.branches(), sink) && walk.flush(sink)) { return true; }
+                step.what = waiting::branches;  // they are added
+                return false;
+            case trace::event_type::indirect_branch:
+                return walk.add_target(form_of(e.packet.template as<packet::tip>()), e.to, sink);
+            case trace::event_type::disabled:
+                return walk.add_end(form_of(e.packet.template as<packet::tip_pgd>()), e.to, sink);
+            case trace::event_type::enabled: walk.add_start(e.has_ip, e.ip, sink); return true;
+            case trace::event_type::async_branch: return interrupt(sink);
+            case trace::event_type::async_disabled:
+                if (walk.is_known() && !walk.walk_until(e.ip, sink)) { return false; }
+                if (walk.is_known() && e.has_to) { report_interrupt(sink); }
+                if constexpr (takes_stops<Sink>) {
+                    if (walk.is_known() && !e.has_to) { sink.stop(e.ip, walk.space()); }
+                }
+                walk.leave(sink);
+                return true;
+            case trace::event_type::overflow: return walk.lose(gap_reason::overflow);
+            case trace::event_type::resumed:
+                if (walk.is_known()) { (void)walk.lose(gap_reason::damage); }
+                if (e.has_ip) { walk.resume(e.ip, sink); }
+                return true;
+            case trace::event_type::psb: return psb(sink);
+            case trace::event_type::exec_mode:
+                walk.set_width(e.packet.as<packet::mode_exec>());
+                psb_has_mode = psb_has_mode || e.is_status;
+                return true;
+            case trace::event_type::paging: return page(sink);
+            case trace::event_type::damage:
+                if (e.error == packet::error::none && changes_no_ip()) { return true; }
+                return walk.lose(gap_reason::damage, e.broken);
+            case trace::event_type::synced: walk.count_unread(e.offset); return true;
+            case trace::event_type::lost:
+            case trace::event_type::resynced:
+                if (e.what == trace::event_type::lost) { walk.count_unread(e.offset); }
+                if (walk.is_known()) { (void)walk.lose(gap_reason::damage); }
+                return true;
+            case trace::event_type::ptwrite:
+            case trace::event_type::transaction:
+            case trace::event_type::exstop:
+            case trace::event_type::mwait:
+            case trace::event_type::pwre:
+            case trace::event_type::pebs_end:
+            case trace::event_type::control_flow:
+            case trace::event_type::trigger: return visit(sink);
+            default: return true;
+        }
+    }
+    /// True if damage to the order of packets leaves the IP known: if a time is wrong, while
+    /// tracing is off, or before the IP of a PSB+.
+    [[nodiscard]] constexpr auto changes_no_ip() const noexcept -> bool {
+        return walk.is_off() || event.offset < psb_end ||
+               packet::unbound_kinds.has(event.packet.kind());
+    }
+    /// A PIP. Without an IP it belongs to the next MOV CR3, far transfer or VM entry.
+    template <class Sink>
+    constexpr auto page(Sink& sink) -> bool {
+        walk.set_paging(event.packet.as<packet::pip>());
+        if (walk.is_known() && !event.is_status && !event.has_ip) {
+            return walk.has_branches() || walk.walk_over(instruction_class::mov_to_cr3, sink);
+        }
+        walk.settle_paging();
+        return true;
+    }
+    /// An event at an IP that does not change the flow.
+    template <class Sink>
+    constexpr auto visit(Sink& sink) -> bool {
+        auto const& e = event;
+        if (e.is_status) { return true; }
+        if (!e.has_ip) {
+            bool const is_ptwrite = e.what == trace::event_type::ptwrite;
+            if (!walk.is_known() || !is_ptwrite || walk.has_branches()) { return true; }
+            return walk.walk_over(instruction_class::ptwrite, sink);
+        }
+        if (!walk.is_known()) {
+            if (e.enabled == trace::tracing::on) { walk.resume(e.ip, sink); }
+            return true;
+        }
+        return walk.has_branches() || walk.find_way_to(e.ip) == gap_reason::wrong_turn ||
+               walk.walk_until(e.ip, sink);
+    }
+    /// An event at `event.ip`, whose handler is at `event.to`.
+    template <class Sink>
+    constexpr auto interrupt(Sink& sink) -> bool {
+        if (!walk.is_known()) { walk.resume(event.ip, sink); }
+        if (!walk.walk_until(event.ip, sink)) { return false; }
+        if (!event.has_to) { return walk.lose(gap_reason::no_target); }
+        if (!walk.is_known()) {
+            walk.resume(event.to, sink);
+        } else {
+            report_interrupt(sink);
+            walk.go(event.to);
+        }
+        walk.settle_paging();
+        return true;
+    }
+    template <class Sink>
+    constexpr void report_interrupt([[maybe_unused]] Sink& sink) {
+        if constexpr (takes_edges<Sink>) {
+            sink.edge(edge{.from = event.ip,
+                           .to = event.to,
+                           .after = event.ip,
+                           .space = walk.space(),
+                           .is_asynchronous = true});
+        }
+    }
+    template <class Sink>
+    constexpr auto psb(Sink& sink) -> bool {
+        if (!end_of_psb_plus(sink)) { return false; }
+        psb_end = event.offset;
+        // A MODE.Exec follows before the next IP, unless the PSB+ has one: GEN-236.
+        if (!psb_has_mode) { walk.forget_width(); }
+        psb_has_mode = continues = false;
+        has_ended = event.offset >= until;
+        return true;
+    }
+    template <class Sink>
+    constexpr auto end_of_psb_plus(Sink& sink) -> bool {
+        if (!event.has_ip) {
+            if (walk.is_known()) { (void)walk.lose(gap_reason::damage); }
+            walk.leave(sink);
+            return true;
+        }
+        if (walk.is_known() && !walk.walk_until(event.ip, sink)) { return false; }
+        walk.clear_returns();
+        if (walk.is_known()) { return true; }
+        if (continues) {
+            no_sink none;  // the walker of the part before reports the start
+            walk.resume(event.ip, none);
+        } else if (event.enabled != trace::tracing::unknown) {
+            walk.resume(event.ip, sink);
+        }
+        return true;
+    }
+};
+
+}  // namespace ptspec::flow::detail
+
+// ---- ptspec/flow/detail/branch_walk.hpp ----
+
+namespace ptspec::flow::detail {
+
+/// Walks over the branches that need no binding: takes them from a reader of events.
+template <code_source Code, class Clock, class Sink>
+struct branch_walk {
+    static constexpr bool skips_packets = takes_paths<Sink> && !takes_times<Sink> &&
+                                          changes_of<Code> == space_changes::at_paging &&
+                                          __is_empty(Clock);
+
+    code_walk<Code>* walk;
+    waiting_step* step;
+    Sink* sink;
+    bool stopped = false;
+
+    [[nodiscard]] constexpr auto has_stopped() const noexcept -> bool { return stopped; }
+
+    template <class Packet>
+    constexpr auto branches(Packet const& packet, trace::packet_place place, Clock& clock) -> bool {
+        begin(place, clock);
+        if (!walk->add_branches(packet.taken(), *sink)) { return stop(waiting::branches); }
+        return true;
+    }
+    constexpr auto branch(packet::tip const& packet, trace::packet_place place, Clock& clock)
+        -> bool {
+        begin(place, clock);
+        if (!walk->add_target(form_of(packet), place.ip, *sink)) {
+            return stop_at(waiting::branch, form_of(packet), place.ip);
+        }
+        return true;
+    }
+    constexpr auto disable(packet::tip_pgd const& packet, trace::packet_place place, Clock& clock)
+        -> bool {
+        begin(place, clock);
+        if (!walk->add_end(form_of(packet), place.ip, *sink)) {
+            return stop_at(waiting::disable, form_of(packet), place.ip);
+        }
+        return true;
+    }
+    constexpr auto enable(packet::tip_pge const& packet, trace::packet_place place, Clock& clock)
+        -> bool {
+        begin(place, clock);
+        walk->add_start(packet.has_ip(), place.ip, *sink);
+        return true;
+    }
+
+    /// See `trace::skips_packets`. `binds` applies TIP.PGE and TIP.PGD to the binder.
+    template <class Binds>
+    constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset, Binds& binds)
+        -> trace::skipped_packets {
+        return walk->skip_known_paths(bytes, room, offset, binds, *sink);
+    }
+    /// Other packets came.
+    constexpr void end_skipping() noexcept { walk->end_skipping(); }
+
+private:
+    constexpr void begin(trace::packet_place place, Clock& clock) {
+        if constexpr (takes_times<Sink>) { sink->time(clock.now()); }
+        walk->set_packet(place.offset, clock.now());
+        clock.pass();
+    }
+    constexpr auto stop_at(waiting what, packet::ip_bytes form, uint64_t target) noexcept -> bool {
+        step->form = form;
+        step->target = target;
+        return stop(what);
+    }
+    constexpr auto stop(waiting what) noexcept -> bool {
+        step->what = what;
+        stopped = true;
+        return false;
+    }
+};
+
+}  // namespace ptspec::flow::detail
+
 // ---- ptspec/flow/walker.hpp ----
 
 /// The executed instructions of a trace.
@@ -31747,30 +32149,21 @@ public:
     static_assert(sizeof(detail::source_members<Code>) != 0);
 
     /// Walks a whole trace from its first PSB on.
-    constexpr walker(borrowed_bytes whole, Code& code, block_cache& cache, walk_options how = {},
-                     Clock clock = {}) noexcept
-        : reader_{whole, clock, how.quirks},
-          walk_{code, cache, how},
-          quirks_{how.quirks},
-          until_{how.until},
-          continues_{how.continues} {}
+    constexpr walker(borrowed_bytes whole, Code& code, block_cache& cache,
+                     walk_options const& options = {}, Clock clock = {}) noexcept
+        : reader_{whole, clock, options.quirks},
+          walk_{code, cache, options},
+          quirks_{options.quirks} {}
     /// Walks a trace that arrives in chunks.
-    constexpr walker(Code& code, block_cache& cache, walk_options how = {},
+    constexpr walker(Code& code, block_cache& cache, walk_options const& options = {},
                      Clock clock = {}) noexcept
-        : reader_{clock, how.quirks},
-          walk_{code, cache, how},
-          quirks_{how.quirks},
-          until_{how.until},
-          continues_{how.continues} {}
+        : reader_{clock, options.quirks}, walk_{code, cache, options}, quirks_{options.quirks} {}
 
     /// Begins another trace, as a new walker does. Caches and address space stay. A fuzzer calls it
     /// for each execution.
     constexpr void next_input(borrowed_bytes whole, Clock clock = {}) noexcept {
         reader_ = reader{whole, clock, quirks_};
         walk_.restart();
-        waits_ = waiting::none;
-        psb_end_ = 0;
-        psb_has_mode_ = has_ended_ = continues_ = false;
     }
 
     /// Gives the next chunk: at the start, and after `walk_end::need_input`. At other times it
@@ -31785,41 +32178,45 @@ public:
 
     /// Walks until the end of the trace or of the chunk, or until code is missing.
     template <class Sink>
-    constexpr auto run(Sink& to) -> walk_end {
+    constexpr auto run(Sink& sink) -> walk_end {
         (void)detail::sink_members<Sink>{};
-        static_assert(sink<Sink>,
+        static_assert(flow::sink<Sink>,
                       "a sink has at least one of instruction, block, edge, gap, start, "
                       "stop, time and event");
+        using out = detail::branch_walk<Code, Clock, Sink>;
         for (;;) {
-            if (!proceed(to)) { return walk_end::missing_code; }
-            if (has_ended_) { return walk_end::end; }
-            trace::event const* const next = reader_.next_after(direct<Sink>{this, &to});
+            if (!walk_.proceed(sink)) { return walk_end::missing_code; }
+            if (walk_.has_ended) { return walk_end::end; }
+            trace::event const* const next = reader_.next_after(
+                out{&walk_.walk, &walk_.step, &sink});
             if (next == nullptr) { return walk_end::missing_code; }
             if (next->what == trace::event_type::need_input) { return walk_end::need_input; }
-            event_ = *next;
-            walk_.set_packet(next->offset, next->when);
-            waits_ = waiting::event;
-            if constexpr (takes_times<Sink>) { to.time(next->when); }
+            walk_.set_event(*next);
+            if constexpr (takes_times<Sink>) { sink.time(next->when); }
             if (next->what == trace::event_type::end) {
-                if (!proceed(to)) { return walk_end::missing_code; }
-                walk_.close_gap(to, false, 0);
+                if (!walk_.proceed(sink)) { return walk_end::missing_code; }
+                walk_.walk.close_gap(sink, false, 0);
                 return walk_end::end;
             }
         }
     }
 
     /// The linear address whose page is absent: after `walk_end::missing_code`.
-    [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return walk_.missing(); }
+    [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t {
+        return walk_.walk.missing();
+    }
     /// After `walk_end::missing_code`: the caller cannot supply the code at `missing()`. The walker
     /// reports a gap there, as `on_missing_code::gap` does.
-    constexpr void skip_missing() noexcept { walk_.skip_missing(); }
+    constexpr void skip_missing() noexcept { walk_.walk.skip_missing(); }
     /// The gaps of this trace, and its bytes that were not walked, whatever the sinks take. A gap
     /// is counted at its end, the last one when `run` returns `walk_end::end`.
-    [[nodiscard]] constexpr auto gaps() const noexcept -> gap_counts const& { return walk_.gaps(); }
+    [[nodiscard]] constexpr auto gaps() const noexcept -> gap_counts const& {
+        return walk_.walk.gaps();
+    }
     /// The address space of the code.
-    [[nodiscard]] constexpr auto space() const noexcept -> uint32_t { return walk_.space(); }
+    [[nodiscard]] constexpr auto space() const noexcept -> uint32_t { return walk_.walk.space(); }
     /// Sets the address space of the code that follows.
-    constexpr void set_space(uint32_t space) noexcept { walk_.set_space(space); }
+    constexpr void set_space(uint32_t space) noexcept { walk_.walk.set_space(space); }
     /// The clock, which may have read ahead.
     [[nodiscard]] constexpr auto clock() const noexcept -> Clock const& { return reader_.clock(); }
 
@@ -31827,271 +32224,11 @@ private:
     /// With the usual 32 a walker has more than 4 KB.
     static constexpr unsigned events_at_once = 20;
 
-    using event_type = trace::event_type;
     using reader = trace::event_reader<Clock, trace::no_hook, packet::all, events_at_once>;
 
-    /// What the walker continues when the caller has supplied code.
-    enum class waiting : uint8_t { none, branches, branch, disable, event };
-
-    struct null_sink {};
-
-    /// Takes branches from the reader.
-    template <class Sink>
-    struct direct {
-        static constexpr bool skips_packets = takes_paths<Sink> && !takes_times<Sink> &&
-                                              changes_of<Code> == space_changes::at_paging &&
-                                              __is_empty(Clock);
-
-        walker* to;
-        Sink* sink;
-        bool stopped = false;
-
-        [[nodiscard]] constexpr auto has_stopped() const noexcept -> bool { return stopped; }
-
-        template <class Packet>
-        constexpr auto branches(Packet const& which, trace::packet_place where, Clock& clock)
-            -> bool {
-            begin(where, clock);
-            if (!to->walk_.add_branches(which.taken(), *sink)) { return stop(waiting::branches); }
-            return true;
-        }
-        constexpr auto branch(packet::tip const& which, trace::packet_place where, Clock& clock)
-            -> bool {
-            begin(where, clock);
-            if (!to->walk_.add_target(form_of(which), where.ip, *sink)) {
-                return stop_at(waiting::branch, form_of(which), where.ip);
-            }
-            return true;
-        }
-        constexpr auto disable(packet::tip_pgd const& which, trace::packet_place where,
-                               Clock& clock) -> bool {
-            begin(where, clock);
-            if (!to->walk_.add_end(form_of(which), where.ip, *sink)) {
-                return stop_at(waiting::disable, form_of(which), where.ip);
-            }
-            return true;
-        }
-        constexpr auto enable(packet::tip_pge const& which, trace::packet_place where, Clock& clock)
-            -> bool {
-            begin(where, clock);
-            to->walk_.add_start(which.has_ip(), where.ip, *sink);
-            return true;
-        }
-
-        /// See `trace::skips_packets`. `binds` applies TIP.PGE and TIP.PGD to the binder.
-        template <class Binds>
-        constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset, Binds& binds)
-            -> trace::skipped_packets {
-            return to->walk_.skip_known_paths(bytes, room, offset, binds, *sink);
-        }
-        /// Other packets came.
-        constexpr void end_skipping() noexcept { to->walk_.end_skipping(); }
-
-    private:
-        constexpr void begin(trace::packet_place where, Clock& clock) {
-            if constexpr (takes_times<Sink>) { sink->time(clock.now()); }
-            to->walk_.set_packet(where.offset, clock.now());
-            clock.pass();
-        }
-        constexpr auto stop_at(waiting what, packet::ip_bytes form, uint64_t target) noexcept
-            -> bool {
-            to->form_ = form;
-            to->event_.to = target;
-            return stop(what);
-        }
-        constexpr auto stop(waiting what) noexcept -> bool {
-            to->waits_ = what;
-            stopped = true;
-            return false;
-        }
-    };
-
-    /// Continues what waits for code. Returns false if code is missing.
-    template <class Sink>
-    constexpr auto proceed(Sink& to) -> bool {
-        bool is_done = true;
-        switch (waits_) {
-            case waiting::none: return true;
-            case waiting::branches: is_done = walk_.continue_branches(to); break;
-            case waiting::branch: is_done = walk_.add_target(form_, event_.to, to); break;
-            case waiting::disable: is_done = walk_.add_end(form_, event_.to, to); break;
-            case waiting::event: is_done = apply_event(to); break;
-        }
-        if (!is_done) { return false; }
-        waits_ = waiting::none;
-        return true;
-    }
-
-    template <class Packet>
-    static constexpr auto form_of(Packet const& which) noexcept -> packet::ip_bytes {
-        return which.template get<typename Packet::IPBytes>();
-    }
-
-    // --------------------------------------------------------------------------- events
-
-    template <class Sink>
-    constexpr auto apply_event(Sink& to) -> bool {
-        if (!walk_.flush(to) || !walk_event(to)) { return false; }
-        if constexpr (takes_events<Sink>) {
-            if (event_.what > event_type::disabled && event_.offset < until_) { to.event(event_); }
-        }
-        return true;
-    }
-    template <class Sink>
-    constexpr auto walk_event(Sink& to) -> bool {
-        auto const& e = event_;
-        // Lost packets may hide where tracing ended: PKT-140, PKT-153.
-        bool const is_lost = !walk_.is_known() && !walk_.is_off();
-        if (is_lost && e.enabled == trace::tracing::off) { walk_.leave(to); }
-        if (!e.is_status && e.what != event_type::psb) { psb_has_mode_ = false; }  // it was cut
-        switch (e.what) {
-            case event_type::branches:
-                if (walk_.add_branches(e.branches(), to) && walk_.flush(to)) { return true; }
-                waits_ = waiting::branches;  // they are added
-                return false;
-            case event_type::indirect_branch:
-                return walk_.add_target(form_of(e.packet.template as<packet::tip>()), e.to, to);
-            case event_type::disabled:
-                return walk_.add_end(form_of(e.packet.template as<packet::tip_pgd>()), e.to, to);
-            case event_type::enabled: walk_.add_start(e.has_ip, e.ip, to); return true;
-            case event_type::async_branch: return interrupt(to);
-            case event_type::async_disabled:
-                if (walk_.is_known() && !walk_.walk_until(e.ip, to)) { return false; }
-                if (walk_.is_known() && e.has_to) { report_interrupt(to); }
-                if constexpr (takes_stops<Sink>) {
-                    if (walk_.is_known() && !e.has_to) { to.stop(e.ip, walk_.space()); }
-                }
-                walk_.leave(to);
-                return true;
-            case event_type::overflow: return walk_.lose(gap_reason::overflow);
-            case event_type::resumed:
-                if (walk_.is_known()) { (void)walk_.lose(gap_reason::damage); }
-                if (e.has_ip) { walk_.resume(e.ip, to); }
-                return true;
-            case event_type::psb: return psb(to);
-            case event_type::exec_mode:
-                walk_.set_width(e.packet.as<packet::mode_exec>());
-                psb_has_mode_ = psb_has_mode_ || e.is_status;
-                return true;
-            case event_type::paging: return page(to);
-            case event_type::damage:
-                if (e.error == packet::error::none && changes_no_ip()) { return true; }
-                return walk_.lose(gap_reason::damage, e.broken);
-            case event_type::synced: walk_.count_unread(e.offset); return true;
-            case event_type::lost:
-            case event_type::resynced:
-                if (e.what == event_type::lost) { walk_.count_unread(e.offset); }
-                if (walk_.is_known()) { (void)walk_.lose(gap_reason::damage); }
-                return true;
-            case event_type::ptwrite:
-            case event_type::transaction:
-            case event_type::exstop:
-            case event_type::mwait:
-            case event_type::pwre:
-            case event_type::pebs_end:
-            case event_type::control_flow:
-            case event_type::trigger: return visit(to);
-            default: return true;
-        }
-    }
-    /// True if damage to the order of packets leaves the IP known: if a time is wrong, while
-    /// tracing is off, or before the IP of a PSB+.
-    [[nodiscard]] constexpr auto changes_no_ip() const noexcept -> bool {
-        return walk_.is_off() || event_.offset < psb_end_ ||
-               packet::unbound_kinds.has(event_.packet.kind());
-    }
-    /// A PIP. Without an IP it belongs to the next MOV CR3, far transfer or VM entry.
-    template <class Sink>
-    constexpr auto page(Sink& to) -> bool {
-        walk_.set_paging(event_.packet.as<packet::pip>());
-        if (walk_.is_known() && !event_.is_status && !event_.has_ip) {
-            return walk_.has_branches() || walk_.walk_over(instruction_class::mov_to_cr3, to);
-        }
-        walk_.settle_paging();
-        return true;
-    }
-    /// An event at an IP that does not change the flow.
-    template <class Sink>
-    constexpr auto visit(Sink& to) -> bool {
-        auto const& e = event_;
-        if (e.is_status) { return true; }
-        if (!e.has_ip) {
-            bool const is_ptwrite = e.what == event_type::ptwrite;
-            if (!walk_.is_known() || !is_ptwrite || walk_.has_branches()) { return true; }
-            return walk_.walk_over(instruction_class::ptwrite, to);
-        }
-        if (!walk_.is_known()) {
-            if (e.enabled == trace::tracing::on) { walk_.resume(e.ip, to); }
-            return true;
-        }
-        return walk_.has_branches() || walk_.find_way_to(e.ip) == gap_reason::wrong_turn ||
-               walk_.walk_until(e.ip, to);
-    }
-    /// An event at `event_.ip`, whose handler is at `event_.to`.
-    template <class Sink>
-    constexpr auto interrupt(Sink& to) -> bool {
-        if (!walk_.is_known()) { walk_.resume(event_.ip, to); }
-        if (!walk_.walk_until(event_.ip, to)) { return false; }
-        if (!event_.has_to) { return walk_.lose(gap_reason::no_target); }
-        if (!walk_.is_known()) {
-            walk_.resume(event_.to, to);
-        } else {
-            report_interrupt(to);
-            walk_.go(event_.to);
-        }
-        walk_.settle_paging();
-        return true;
-    }
-    template <class Sink>
-    constexpr void report_interrupt([[maybe_unused]] Sink& to) {
-        if constexpr (takes_edges<Sink>) {
-            to.edge(edge{.from = event_.ip,
-                         .to = event_.to,
-                         .after = event_.ip,
-                         .space = walk_.space(),
-                         .is_asynchronous = true});
-        }
-    }
-    template <class Sink>
-    constexpr auto psb(Sink& to) -> bool {
-        if (!end_of_psb_plus(to)) { return false; }
-        psb_end_ = event_.offset;
-        // A MODE.Exec follows before the next IP, unless the PSB+ has one: GEN-236.
-        if (!psb_has_mode_) { walk_.forget_width(); }
-        psb_has_mode_ = continues_ = false;
-        has_ended_ = event_.offset >= until_;
-        return true;
-    }
-    template <class Sink>
-    constexpr auto end_of_psb_plus(Sink& to) -> bool {
-        if (!event_.has_ip) {
-            if (walk_.is_known()) { (void)walk_.lose(gap_reason::damage); }
-            walk_.leave(to);
-            return true;
-        }
-        if (walk_.is_known() && !walk_.walk_until(event_.ip, to)) { return false; }
-        walk_.clear_returns();
-        if (walk_.is_known()) { return true; }
-        if (continues_) {
-            null_sink none;  // the walker of the part before reports the start
-            walk_.resume(event_.ip, none);
-        } else if (event_.enabled != trace::tracing::unknown) {
-            walk_.resume(event_.ip, to);
-        }
-        return true;
-    }
-
     reader reader_;
-    detail::code_walk<Code> walk_;
+    detail::event_walk<Code> walk_;
     cpu::quirk_set quirks_;
-    uint64_t until_;
-    bool continues_;
-    waiting waits_ = waiting::none;
-    packet::ip_bytes form_{};    ///< of the TIP or TIP.PGD that waits
-    uint64_t psb_end_ = 0;       ///< the offset of the last PSBEND
-    bool psb_has_mode_ = false;  ///< the PSB+ that is read
-    bool has_ended_ = false;     ///< at `until_`
-    trace::event event_{};
 };
 
 }  // namespace ptspec::flow

@@ -144,7 +144,9 @@ constexpr auto call_pads(Visitor& visitor, unsigned count, packet_place where) -
 /// always_inline: else clang keeps the visitor in memory, and events with times take 1.4 times as
 /// long (clang 19).
 template <class Visitor, class Packet>
+#if defined(__clang__)
 PTSPEC_ATTRIBUTE(always_inline)
+#endif
 constexpr auto call(Visitor& visitor, Packet const& packet, packet_place where) -> bool {
     if constexpr (same_as<Packet, packet::pad> && accepts_pad_runs<Visitor>) {
         return call_pads(visitor, 1, where);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/trace/binding.hpp>
 #include <ptspec/trace/event.hpp>
 
 namespace ptspec::trace::detail {
 
-/// The events of a reader between their packets and `next`, in order.
+/// The events of a reader, from their packets until `next` returns them, in order.
 ///
 /// Events are *pending* while their IP is unknown, then *held* until it is known whether the
 /// `resumed` events among them happened (GEN-343, APL12), then *ready* to be returned.
@@ -14,13 +13,19 @@ namespace ptspec::trace::detail {
 /// Shape:  [first, ready) are ready, the next `held` are held, the rest up to `count` is pending.
 template <unsigned Room>
 struct event_queue {
+    static constexpr unsigned max_aside = 2;  ///< those of an INIT: FUP and PIP
+
     unsigned first = 0;
     unsigned ready = 0;
     unsigned held = 0;
     unsigned count = 0;
     event all[Room]{};
+    unsigned aside_count = 0;
+    event aside[max_aside]{};
 
     [[nodiscard]] constexpr auto has_ready() const noexcept -> bool { return first != ready; }
+    /// The next ready event. It stays valid until `compact`.
+    [[nodiscard]] constexpr auto take() noexcept -> event const& { return all[first++]; }
     /// True if all events are ready.
     [[nodiscard]] constexpr auto is_ready() const noexcept -> bool { return ready == count; }
     [[nodiscard]] constexpr auto first_pending() const noexcept -> unsigned { return ready + held; }
@@ -31,6 +36,10 @@ struct event_queue {
         for (unsigned i = 0; i < waiting; ++i) { all[i] = all[ready + i]; }
         first = ready = 0;
         count = waiting;
+    }
+    /// Events up to `end` were written after the others, and are ready.
+    constexpr void set_end_of_ready(event const* end) noexcept {
+        count = ready = static_cast<unsigned>(end - all);
     }
     /// Appends a pending event.
     constexpr void put(event const& one) noexcept {
@@ -76,6 +85,26 @@ struct event_queue {
             all[i].has_ip = all[i].has_to = false;
             all[i].ip = all[i].to = 0;
         }
+    }
+    /// Removes the pending events; `restore_pending` or `restore_held` appends them again. Returns
+    /// false if there are too many.
+    constexpr auto set_aside_pending() noexcept -> bool {
+        unsigned const begin = first_pending();
+        if (count - begin > max_aside) { return false; }
+        for (; begin + aside_count < count; ++aside_count) {
+            aside[aside_count] = all[begin + aside_count];
+        }
+        count = begin;
+        return true;
+    }
+    constexpr void restore_pending() noexcept {
+        for (unsigned i = 0; i < aside_count; ++i) { put(aside[i]); }
+        aside_count = 0;
+    }
+    /// Inserts the events before the pending ones, as held.
+    constexpr void restore_held() noexcept {
+        for (unsigned i = 0; i < aside_count; ++i) { insert(first_pending(), aside[i]); }
+        aside_count = 0;
     }
     [[nodiscard]] constexpr auto ends_in_mode() const noexcept -> bool {
         return count > first_pending() && all[count - 1].what == event_type::exec_mode;

@@ -2,13 +2,12 @@
 #include <support/check_twice.hpp>
 #include <support/streams.hpp>
 
-#include <ptspec/trace/detail/simple_packets.hpp>
+#include <ptspec/trace/detail/event_visitor.hpp>
 #include <ptspec/trace/no_clock.hpp>
 #include <ptspec/trace/reader.hpp>
 
 using namespace ptspec;
 using test::bytes;
-using trace::detail::simple_packets;
 
 namespace {
 
@@ -50,12 +49,9 @@ template <std::size_t Size>
 constexpr auto read(byte_array<Size> const& packets, bool has_no_pending = true) -> calls {
     std::uint8_t all[Size + 32] = {};
     for (std::size_t i = 0; i < Size; ++i) { all[i] = packets.bytes[i]; }
-    trace::no_clock clock;
-    trace::item stopped_at;
-    trace::binder binds;
-    trace::detail::known_ip disabled_at;
-    simple_packets<trace::no_clock, calls> visitor{{},           &clock, &stopped_at,   &binds,
-                                                   &disabled_at, true,   has_no_pending};
+    using state_type = trace::detail::event_state<trace::no_clock, 16>;
+    state_type state{{}, {}, true};
+    trace::detail::event_visitor<state_type, calls> visitor{{}, &state, true, has_no_pending};
     (void)trace::reader{borrowed_bytes{all, sizeof all}, trace::reader_options{.sync = false}}
         .for_each(visitor);
     return visitor.out;

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/flow/detail/event_walk.hpp>
+
+namespace ptspec::flow::detail {
+
+/// Walks over the branches that need no binding: takes them from a reader of events.
+template <code_source Code, class Clock, class Sink>
+struct branch_walk {
+    static constexpr bool skips_packets = takes_paths<Sink> && !takes_times<Sink> &&
+                                          changes_of<Code> == space_changes::at_paging &&
+                                          __is_empty(Clock);
+
+    code_walk<Code>* walk;
+    waiting_step* step;
+    Sink* sink;
+    bool stopped = false;
+
+    [[nodiscard]] constexpr auto has_stopped() const noexcept -> bool { return stopped; }
+
+    template <class Packet>
+    constexpr auto branches(Packet const& packet, trace::packet_place place, Clock& clock) -> bool {
+        begin(place, clock);
+        if (!walk->add_branches(packet.taken(), *sink)) { return stop(waiting::branches); }
+        return true;
+    }
+    constexpr auto branch(packet::tip const& packet, trace::packet_place place, Clock& clock)
+        -> bool {
+        begin(place, clock);
+        if (!walk->add_target(form_of(packet), place.ip, *sink)) {
+            return stop_at(waiting::branch, form_of(packet), place.ip);
+        }
+        return true;
+    }
+    constexpr auto disable(packet::tip_pgd const& packet, trace::packet_place place, Clock& clock)
+        -> bool {
+        begin(place, clock);
+        if (!walk->add_end(form_of(packet), place.ip, *sink)) {
+            return stop_at(waiting::disable, form_of(packet), place.ip);
+        }
+        return true;
+    }
+    constexpr auto enable(packet::tip_pge const& packet, trace::packet_place place, Clock& clock)
+        -> bool {
+        begin(place, clock);
+        walk->add_start(packet.has_ip(), place.ip, *sink);
+        return true;
+    }
+
+    /// See `trace::skips_packets`. `binds` applies TIP.PGE and TIP.PGD to the binder.
+    template <class Binds>
+    constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset, Binds& binds)
+        -> trace::skipped_packets {
+        return walk->skip_known_paths(bytes, room, offset, binds, *sink);
+    }
+    /// Other packets came.
+    constexpr void end_skipping() noexcept { walk->end_skipping(); }
+
+private:
+    constexpr void begin(trace::packet_place place, Clock& clock) {
+        if constexpr (takes_times<Sink>) { sink->time(clock.now()); }
+        walk->set_packet(place.offset, clock.now());
+        clock.pass();
+    }
+    constexpr auto stop_at(waiting what, packet::ip_bytes form, uint64_t target) noexcept -> bool {
+        step->form = form;
+        step->target = target;
+        return stop(what);
+    }
+    constexpr auto stop(waiting what) noexcept -> bool {
+        step->what = what;
+        stopped = true;
+        return false;
+    }
+};
+
+}  // namespace ptspec::flow::detail
