@@ -13399,6 +13399,608 @@ struct pending {
 
 }  // namespace ptspec::trace::detail
 
+// ---- ptspec/trace/detail/binder_state.hpp ----
+
+namespace ptspec::trace::detail {
+
+/// A packet that waits for others.
+struct pending_packet {
+    uint64_t offset = 0;
+    packet::kind kind = packet::kind::pad;
+};
+
+/// What the binding of the next packet depends on.
+struct binder_state {
+    execution_state execution{};
+    uint32_t flags = pending::at_start;  ///< of `pending`
+    cpu::quirk_set quirks{};
+    known_state known{};
+    psb_plus psb{};
+    violation violated{};
+    pending_packet here{};  ///< the packet that is bound
+    pending_packet mode_at{};
+    pending_packet owner_at{};
+    uint64_t event_data_at = 0;
+    uint64_t event_at = 0;  ///< the offset of the event's FUP
+
+    [[nodiscard]] constexpr auto has(uint32_t any_of) const noexcept -> bool {
+        return (flags & any_of) != 0;
+    }
+    constexpr void set(uint32_t these, bool value = true) noexcept {
+        flags = value ? flags | these : flags & ~these;
+    }
+    constexpr void set(tracing value) noexcept {
+        execution.enabled = value;
+        set(pending::must_be_entered, false);
+        if (value != tracing::off) { set(pending::after_pgd, false); }
+        set(pending::off, value == tracing::off);
+        set(pending::entering, value == tracing::entering);
+        if (value == tracing::off || value == tracing::unknown) { known.forget(); }
+    }
+    [[nodiscard]] constexpr auto is_on() const noexcept -> bool {
+        return execution.enabled == tracing::on || execution.enabled == tracing::entering;
+    }
+    /// Sets tracing to on: the IP is known.
+    constexpr void resume() noexcept {
+        set(pending::at_start | pending::lost | pending::overflow, false);
+        set(tracing::on);
+    }
+    [[nodiscard]] constexpr auto is_any_of(packet::kind_set kinds) const noexcept -> bool {
+        return kinds.has(here.kind);
+    }
+    /// Only the first violation of a packet counts.
+    constexpr void violate(rule broken, pending_packet const& where) noexcept {
+        if (violated.broken == rule::none) { violated = {where.offset, broken, where.kind}; }
+    }
+    constexpr void violate(rule broken) noexcept { violate(broken, here); }
+    /// Takes the value of a packet. Returns false if earlier packets contradict it.
+    template <packet::packet_type Packet>
+    constexpr auto take(Packet packet, bool is_on) noexcept -> bool {
+        execution.take(packet);
+        return known.take(packet, is_on);
+    }
+    /// Marks the control flow as lost until the next packet with an IP.
+    constexpr void lose_flow() noexcept {
+        set(tracing::unknown);
+        set(pending::at_start, false);
+        set(pending::lost);
+    }
+    /// Confirms the state that the last PSB+ reported: no TIP.PGE followed it.
+    constexpr void enter() noexcept {
+        if (execution.enabled == tracing::entering) { set(tracing::on); }
+    }
+    constexpr void begin_event(uint32_t flag) noexcept {
+        set(flag);
+        event_at = here.offset;
+    }
+    constexpr void check_stop() noexcept {
+        if (has(pending::stopped)) { violate(rule::GEN_020); }
+        set(pending::stopped, false);
+    }
+    /// While PacketEn is 0, no FUP follows MODE.TSX: PKT-093.
+    constexpr void drop_lone_transaction() noexcept {
+        if (owner_at.kind == packet::kind::mode_tsx) { set(pending::owners_of_fup, false); }
+    }
+};
+
+}  // namespace ptspec::trace::detail
+
+// ---- ptspec/trace/detail/packet_order.hpp ----
+
+/// What earlier packets require of the next one. If that is missing, the latest of them is at
+/// fault.
+namespace ptspec::trace::detail {
+
+/// The packets that can follow the FUP of an asynchronous event, including those that end it.
+inline constexpr packet::kind_set continues_event = packet::kinds_of(
+    packet::kind::pip, packet::kind::vmcs, packet::kind::mode_exec, packet::kind::tip,
+    packet::kind::tip_pgd);
+
+/// The packets that can share the FUP of one event. PTW, BEP and TRIG do not share their FUP:
+/// each describes one instruction. Source: PKT-188, PKT-222, PKT-273.
+inline constexpr packet::kind_set share_fup = packet::kinds_of(
+    packet::kind::mode_tsx, packet::kind::exstop, packet::kind::mwait, packet::kind::pwre,
+    packet::kind::evd, packet::kind::cfe);
+
+constexpr auto may_follow_mode(binder_state const& s) noexcept -> bool {
+    return s.is_any_of(packet::kinds_of(packet::kind::tip, packet::kind::tip_pge)) ||
+           (s.here.kind == packet::kind::fup && !s.has(pending::event | pending::aborting));
+}
+
+/// True if the packet is part of the event that has begun, or comes while a processor waits for
+/// a SIPI: GEN-290.
+constexpr auto continues(binder_state const& s, packet::any_packet const& packet,
+                         bool had_owner) noexcept -> bool {
+    if (continues_event.has(s.here.kind)) { return true; }
+    if (s.has(pending::aborting)) { return false; }
+    if (s.here.kind == packet::kind::fup) { return had_owner; }
+    if (packet.is<packet::cfe>()) {
+        return packet.as<packet::cfe>().get<packet::cfe::type>() == packet::cfe_type::SIPI;
+    }
+    return s.is_any_of(
+        packet::kinds_of(packet::kind::pwre, packet::kind::exstop, packet::kind::pwrx));
+}
+
+/// Reports a pending MODE.Exec, EVD, owner of a FUP or event if this packet does not continue
+/// it. The latest is checked first.
+constexpr void check_pending(binder_state& s, packet::any_packet const& packet) noexcept {
+    bool const is_fup = s.here.kind == packet::kind::fup;
+    if (s.has(pending::mode) && !may_follow_mode(s)) {
+        s.violate(s.here.kind == packet::kind::tip_pgd ? rule::GEN_237
+                  : s.is_any_of(packet::kinds_of(packet::kind::pip, packet::kind::vmcs))
+                      ? rule::GEN_245
+                      : rule::GEN_235,
+                  s.mode_at);
+        s.set(pending::mode, false);
+    }
+    if (s.has(pending::event_data)) {
+        if (!s.is_any_of(packet::kinds_of(packet::kind::evd, packet::kind::cfe))) {
+            s.violate(rule::GEN_302, {s.event_data_at, packet::kind::evd});
+        }
+        s.set(pending::event_data, false);
+    }
+    bool const had_owner = s.has(pending::owners_of_fup);
+    if (had_owner && !is_fup && !(share_fup.has(s.here.kind) && share_fup.has(s.owner_at.kind))) {
+        if (s.has(pending::at_start | pending::lost)) { s.drop_lone_transaction(); }
+        if (s.has(pending::owners_of_fup)) { s.violate(rule::PKT_273, s.owner_at); }
+        s.set(pending::owners_of_fup, false);
+    }
+    if (s.has(pending::event | pending::aborting) && !continues(s, packet, had_owner)) {
+        s.violate(rule::PKT_077, {s.event_at, packet::kind::fup});
+        s.set(pending::event | pending::aborting, false);
+    }
+}
+
+/// After a PSB+ with an IP, TIP.PGE must follow directly, unless PacketEn was 1.
+constexpr void check_entry(binder_state& s) noexcept {
+    if (s.is_any_of(
+            packet::kinds_of(packet::kind::mode_exec, packet::kind::pip, packet::kind::tip_pge))) {
+        return;
+    }
+    if (s.has(pending::must_be_entered)) {
+        s.violate(rule::GEN_176, {s.psb.offset, packet::kind::psb});
+    }
+    s.set(pending::must_be_entered, false);
+    if (!s.has(pending::doubts)) { s.enter(); }
+}
+
+constexpr void check_block(binder_state& s) noexcept {
+    bool const is_bep = s.here.kind == packet::kind::bep;
+    if (is_bep && !s.has(pending::block | pending::at_start | pending::lost)) {
+        s.violate(rule::GEN_320);
+    }
+    if (packet::block_kinds.has(s.here.kind) || s.here.kind == packet::kind::bbp) { return; }
+    if (s.has(pending::block) && !is_bep) { s.violate(rule::GEN_321); }
+    s.set(pending::block, false);
+}
+
+}  // namespace ptspec::trace::detail
+
+// ---- ptspec/trace/detail/overflow_end.hpp ----
+
+/// Whether, and at which IP, tracing resumes after an OVF.
+///
+/// Source: PKT-150..154, GEN-227, GEN-228, GEN-342, GEN-343.
+namespace ptspec::trace::detail {
+
+constexpr auto bind_ovf(binder_state& s) noexcept -> binding {
+    auto const found = s.has(pending::psb_resumes) ? resumption::withdrawn : resumption::none;
+    s.set(pending::psb_open | pending::waiting | pending::block | pending::asleep |
+              pending::stopped | pending::psb_resumes | pending::at_start | pending::lost,
+          false);
+    s.set(tracing::unknown);
+    s.set(pending::overflow);
+    return {.to = owner::overflow, .completes = false, .resumed = found};
+}
+
+/// Assigns the FUP after OVF and PSB+ to the OVF: no TIP or TIP.PGD followed.
+constexpr auto settle_fup(binder_state& s) noexcept -> resumption {
+    s.set(pending::event | pending::shared_fup | pending::psb_resumes, false);
+    s.resume();
+    return resumption::at_fup;
+}
+
+/// Handles a packet that shows that tracing is off, so that it did not resume.
+constexpr auto refute(binder_state& s) noexcept -> resumption {
+    if (!s.has(pending::doubts)) { return resumption::none; }
+    s.drop_lone_transaction();
+    s.set(pending::doubts | pending::overflow, false);
+    s.set(tracing::off);
+    return resumption::refuted;
+}
+
+/// Handles a packet that does not depend on PacketEn: after an OVF it shows that tracing is
+/// off.
+///
+/// Source: PKT-153.
+constexpr void end_overflow(binder_state& s) noexcept {
+    s.check_stop();
+    if (!s.has(pending::overflow)) { return; }
+    s.set(pending::overflow, false);
+    if (!s.has(pending::psb_resumes)) { s.set(tracing::off); }
+}
+
+/// For a packet that only an enabled processor sends. After an OVF its FUP is missing, unless
+/// the packet `replaces_fup`.
+constexpr auto confirm(binder_state& s, bool replaces_fup = false) noexcept -> resumption {
+    s.enter();
+    s.check_stop();
+    bool const misses_fup = s.has(pending::overflow | pending::psb_resumes) &&
+                            !s.quirks.has(cpu::quirk::skd010);
+    if (misses_fup && !replaces_fup) { s.violate(rule::GEN_227); }
+    if (!s.has(pending::psb_resumes)) { return resumption::none; }
+    return misses_fup && replaces_fup ? resumption::withdrawn : resumption::confirmed;
+}
+
+/// The first FUP after an OVF, with nothing but timing packets and PSB+s between.
+constexpr auto end_overflow_at_fup(binder_state& s) noexcept -> binding {
+    bool const has_other_ip = s.has(pending::psb_resumes);
+    s.set(pending::overflow, false);
+    if (has_other_ip && s.quirks.has(cpu::quirk::skd010)) {
+        // The FUP of the OVF may be missing: then TIP or TIP.PGD follows this one.
+        s.begin_event(pending::event);
+        s.set(pending::shared_fup);
+        return {.to = owner::asynchronous, .completes = false};
+    }
+    s.set(pending::psb_resumes, false);
+    s.resume();
+    if (s.quirks.has(cpu::quirk::apl12)) {
+        // The FUP is spurious if TIP.PGE, TraceStop or a PSB+ without FUP shows that tracing
+        // is off.
+        s.set(pending::fup_resumes);
+        s.set(tracing::entering);
+    }
+    return {.to = owner::overflow,
+            .resumed = has_other_ip ? resumption::withdrawn : resumption::none};
+}
+
+}  // namespace ptspec::trace::detail
+
+// ---- ptspec/trace/detail/psb_plus_binding.hpp ----
+
+/// The packets of a PSB+.
+namespace ptspec::trace::detail {
+
+constexpr auto begin_psb_plus(binder_state& s) noexcept -> binding {
+    if (s.has(pending::at_start)) { s.lose_flow(); }  // until PSBEND
+    if (s.has(pending::doubts | pending::lost)) { s.drop_lone_transaction(); }
+    if (s.has(pending::waiting)) { s.known.forget(); }
+    // The FUP of an INIT waits for the SIPI: GEN-290.
+    if (s.has(pending::psb_open)) {
+        s.violate(rule::PKT_142);
+    } else if (s.has((pending::waiting & ~pending::event) | pending::block | pending::asleep)) {
+        s.violate(rule::GEN_006);
+        s.set(pending::waiting, false);
+    }
+    s.set(pending::block | pending::asleep | pending::stopped, false);
+    s.set(pending::psb_open);
+    s.psb.begin(s.here.offset);
+    return {.completes = false, .in_psb_plus = true};
+}
+
+constexpr auto end_psb_plus(binder_state& s) noexcept -> binding {
+    if (!s.has(pending::psb_open)) {
+        s.violate(rule::PKT_134);
+        s.set(pending::block, false);
+        return {};
+    }
+    s.set(pending::psb_open, false);
+    if (!s.psb.has_ip) {
+        // PKT-140. After an OVF: PKT-153.
+        auto const found = refute(s);
+        s.set(pending::overflow | pending::lost, false);
+        s.set(tracing::off);
+        return {.in_psb_plus = true, .resumed = found};
+    }
+    if (s.has(pending::overflow)) {
+        // GEN-343: a FUP, TIP.PGE or branch shows whether tracing resumed at this IP.
+        bool const is_first = !s.has(pending::psb_resumes);
+        s.set(pending::lost, false);
+        s.set(pending::psb_resumes);
+        s.set(tracing::entering);
+        return {.in_psb_plus = true, .resumed = is_first ? resumption::possible : resumption::none};
+    }
+    if (s.execution.enabled != tracing::on) {
+        bool const was_off = s.has(pending::off | pending::must_be_entered);
+        s.resume();
+        s.set(tracing::entering);
+        s.set(pending::must_be_entered, was_off);
+    }
+    return {.in_psb_plus = true};
+}
+
+/// Ends an event at a PSB+, but not an INIT, which leads to real mode: GEN-290.
+constexpr void drop_event_unless_init(binder_state& s) noexcept {
+    if (!s.has(pending::event) || s.has(pending::psb_resumes) || s.execution.code_bits == 16) {
+        return;
+    }
+    s.violate(rule::PKT_077, {s.event_at, packet::kind::fup});
+    s.set(pending::event, false);
+}
+
+constexpr auto bind_status(binder_state& s, packet::any_packet const& packet,
+                           packet_place place) noexcept -> binding {
+    bool agrees = true;
+    switch (s.here.kind) {
+        case packet::kind::fup:
+            if (!packet.as<packet::fup>().has_ip()) { s.violate(rule::PKT_078); }
+            break;
+        case packet::kind::pip: agrees = s.take(packet.as<packet::pip>(), true); break;
+        case packet::kind::vmcs: s.execution.take(packet.as<packet::vmcs>()); break;
+        case packet::kind::mode_exec:
+            agrees = s.take(packet.as<packet::mode_exec>(), true);
+            drop_event_unless_init(s);
+            break;
+        case packet::kind::mode_tsx: agrees = s.take(packet.as<packet::mode_tsx>(), true); break;
+        default: break;
+    }
+    if (!agrees) {
+        s.violate(rule::GEN_344);
+        s.violated.is_note = s.here.kind == packet::kind::pip;
+    }
+    s.psb.add(packet, place);
+    return {.to = owner::status, .in_psb_plus = true};
+}
+
+constexpr void add_clock(binder_state& s, packet::any_packet const& packet,
+                         packet_place place) noexcept {
+    if (s.has(pending::psb_open)) { s.psb.add(packet, place); }
+    bool const is_cbr = packet.is<packet::cbr>();
+    // TraceEn rises, and PacketEn may be 1 with BranchEn 0.
+    if (is_cbr || packet.is<packet::tsc>()) { s.set(pending::stopped, false); }
+    if (is_cbr) { s.set(pending::after_pgd, false); }
+}
+
+}  // namespace ptspec::trace::detail
+
+// ---- ptspec/trace/detail/packet_owner.hpp ----
+
+/// What a packet belongs to.
+namespace ptspec::trace::detail {
+
+/// A packet after which a FUP may follow. Several may share one.
+constexpr auto announce(binder_state& s, owner to, uint32_t flag, bool has_fup) noexcept
+    -> binding {
+    end_overflow(s);
+    if (has_fup) {
+        s.set(flag);
+        s.owner_at = s.here;
+    }
+    return {.to = to, .completes = !has_fup};
+}
+
+constexpr auto bind_tnt(binder_state& s, bool loses) noexcept -> binding {
+    auto const resumed = confirm(s);
+    if (s.has(pending::off)) { s.violate(rule::GEN_105); }
+    if (s.has(pending::off) || loses ||
+        (s.has(pending::overflow) && !s.has(pending::psb_resumes))) {
+        s.lose_flow();
+    }
+    s.set(pending::overflow | pending::doubts, false);
+    return {.to = owner::branch, .resumed = resumed};
+}
+
+constexpr auto bind_tip(binder_state& s) noexcept -> binding {
+    auto const resumed = confirm(s);
+    auto const to = s.has(pending::aborting) ? owner::transaction_abort
+                    : s.has(pending::event)  ? owner::asynchronous
+                    : s.has(pending::mode)   ? owner::far_transfer
+                                             : owner::branch;
+    // A FUP and TIP while tracing is off: an INIT and the SIPI after it (GEN-290).
+    if (s.has(pending::off) && !s.has(pending::event | pending::aborting)) {
+        s.violate(rule::GEN_105);
+    }
+    s.set(pending::waiting | pending::doubts, false);
+    s.resume();
+    return {.to = to, .resumed = resumed};
+}
+
+constexpr auto bind_tip_pge(binder_state& s) noexcept -> binding {
+    s.check_stop();
+    if (s.execution.enabled == tracing::on) { s.violate(rule::GEN_100); }
+    s.known.enter(s.has(pending::entering), s.has(pending::mode));
+    s.set(pending::waiting, false);
+    s.resume();
+    return {.to = owner::entry};
+}
+
+constexpr auto bind_tip_pgd(binder_state& s) noexcept -> binding {
+    auto const resumed = confirm(s, s.has(pending::overflow) && s.quirks.has(cpu::quirk::apl11));
+    auto const to = s.has(pending::aborting) ? owner::transaction_abort
+                    : s.has(pending::event)  ? owner::asynchronous
+                                             : owner::branch;
+    if (s.has(pending::off) && !s.has(pending::event | pending::aborting)) {
+        s.violate(rule::GEN_101);
+    }
+    s.set(pending::waiting | pending::overflow | pending::at_start | pending::lost |
+              pending::doubts,
+          false);
+    s.set(tracing::off);
+    s.set(pending::after_pgd);
+    return {.to = to, .resumed = resumed};
+}
+
+constexpr auto bind_fup(binder_state& s) noexcept -> binding {
+    s.check_stop();
+    if (s.has(pending::owners_of_fup)) {
+        auto const to = s.has(pending::transaction)    ? owner::transaction
+                        : s.has(pending::abort)        ? owner::transaction_abort
+                        : s.has(pending::ptwrite)      ? owner::ptwrite
+                        : s.has(pending::exstop)       ? owner::power
+                        : s.has(pending::pebs)         ? owner::pebs
+                        : s.has(pending::control_flow) ? owner::control_flow
+                                                       : owner::trigger;
+        bool const opens = s.has(pending::abort);
+        s.set(pending::owners_of_fup, false);
+        if (opens) { s.begin_event(pending::aborting); }
+        return {.to = to, .completes = !opens};
+    }
+    if (s.has(pending::mode)) {
+        s.set(pending::mode, false);
+        return {.to = owner::interrupt_flag};
+    }
+    if (s.has(pending::overflow)) { return end_overflow_at_fup(s); }
+    if (s.has(pending::off)) {
+        s.violate(rule::GEN_342);
+        s.set(tracing::on);
+    }
+    s.begin_event(pending::event);
+    return {.to = owner::asynchronous, .completes = false};
+}
+
+/// PIP and VMCS: of a compound event, or alone.
+constexpr auto bind_middle(binder_state& s) noexcept -> binding {
+    end_overflow(s);
+    bool const is_middle = s.has(pending::event | pending::aborting);
+    return {.to = is_middle ? owner::asynchronous : owner::paging, .completes = !is_middle};
+}
+
+constexpr auto bind_mode_exec(binder_state& s, packet::mode_exec packet) noexcept -> binding {
+    end_overflow(s);
+    (void)s.take(packet, s.is_on());
+    s.set(pending::mode);
+    s.mode_at = s.here;
+    return {.to = s.has(pending::event | pending::aborting) ? owner::asynchronous
+                                                            : owner::far_transfer,
+            .completes = false};
+}
+
+/// MODE.TSX: a FUP follows while tracing is on. Source: PKT-093.
+constexpr auto bind_mode_tsx(binder_state& s, packet::mode_tsx packet) noexcept -> binding {
+    end_overflow(s);
+    (void)s.take(packet, s.is_on());
+    bool const aborts = packet.get<packet::mode_tsx::TXAbort>();
+    return announce(s, aborts ? owner::transaction_abort : owner::transaction,
+                    aborts ? pending::abort : pending::transaction, !s.has(pending::off));
+}
+
+constexpr auto bind_trace_stop(binder_state& s) noexcept -> binding {
+    s.check_stop();
+    if (s.is_on()) { s.violate(rule::GEN_090); }
+    s.set(pending::waiting | pending::overflow | pending::at_start | pending::lost, false);
+    s.set(tracing::off);
+    s.set(pending::stopped);
+    return {.to = owner::trace_stop};
+}
+
+/// Source: GEN-300.
+constexpr auto bind_ptw(binder_state& s, bool has_fup) noexcept -> binding {
+    end_overflow(s);
+    if (s.has(pending::after_pgd)) { s.violate(rule::GEN_300); }
+    return announce(s, owner::ptwrite, pending::ptwrite, has_fup);
+}
+
+constexpr auto bind_by_kind(binder_state& s, packet::any_packet const& packet, bool loses) noexcept
+    -> binding {
+    switch (s.here.kind) {
+        case packet::kind::tnt_short:
+        case packet::kind::tnt_long: return bind_tnt(s, loses);
+        case packet::kind::tip: return bind_tip(s);
+        case packet::kind::tip_pge: return bind_tip_pge(s);
+        case packet::kind::tip_pgd: return bind_tip_pgd(s);
+        case packet::kind::fup: return bind_fup(s);
+        case packet::kind::pip:
+            (void)s.take(packet.as<packet::pip>(), s.is_on());
+            return bind_middle(s);
+        case packet::kind::vmcs:
+            s.execution.take(packet.as<packet::vmcs>());
+            s.known.forget_cr3();
+            return bind_middle(s);
+        case packet::kind::mode_exec: return bind_mode_exec(s, packet.as<packet::mode_exec>());
+        case packet::kind::mode_tsx: return bind_mode_tsx(s, packet.as<packet::mode_tsx>());
+        case packet::kind::tracestop: return bind_trace_stop(s);
+        case packet::kind::ptw: return bind_ptw(s, packet.as<packet::ptw>().get<packet::ptw::IP>());
+        case packet::kind::exstop:
+            return announce(s, owner::power, pending::exstop,
+                            packet.as<packet::exstop>().get<packet::exstop::IP>());
+        case packet::kind::mwait: return announce(s, owner::power, pending::exstop, false);
+        case packet::kind::pwre:
+            s.set(pending::asleep);
+            return announce(s, owner::power, pending::exstop, false);
+        case packet::kind::pwrx:
+            s.set(pending::asleep, false);
+            return announce(s, owner::power, pending::exstop, false);
+        case packet::kind::bbp:
+            s.set(pending::block);
+            return announce(s, owner::pebs, pending::pebs, false);
+        case packet::kind::bip: return announce(s, owner::pebs, pending::pebs, false);
+        case packet::kind::bep:
+            return announce(s, owner::pebs, pending::pebs,
+                            packet.as<packet::bep>().get<packet::bep::IP>());
+        case packet::kind::evd: {
+            auto found = announce(s, owner::control_flow, pending::control_flow, false);
+            s.set(pending::event_data);
+            s.event_data_at = s.here.offset;
+            found.completes = false;
+            return found;
+        }
+        case packet::kind::cfe:
+            s.known.take(packet.as<packet::cfe>());
+            return announce(s, owner::control_flow, pending::control_flow,
+                            packet.as<packet::cfe>().get<packet::cfe::IP>());
+        case packet::kind::trig:
+            return announce(s, owner::trigger, pending::trigger,
+                            packet.as<packet::trig>().get<packet::trig::IP>());
+        default: return {};
+    }
+}
+
+constexpr auto bind_outside(binder_state& s, packet::any_packet const& packet) noexcept -> binding {
+    if (s.here.kind == packet::kind::fup && !packet.as<packet::fup>().has_ip()) {
+        s.violate(rule::PKT_078);
+        if (!s.has(pending::owners_of_fup)) { return {.to = owner::asynchronous}; }
+    }
+    bool const shows_off = s.is_any_of(
+        packet::kinds_of(packet::kind::tip_pge, packet::kind::tracestop));
+    auto const refuted = shows_off ? refute(s) : resumption::none;
+    bool const loses = s.has(pending::event | pending::aborting | pending::abort | pending::mode);
+    if (s.has(pending::waiting)) { check_pending(s, packet); }
+    if (s.has(pending::must_be_entered | pending::entering)) { check_entry(s); }
+    auto found = bind_by_kind(s, packet, loses);
+    check_block(s);
+    if (shows_off) { found.resumed = refuted; }
+    return found;
+}
+
+constexpr auto bind_any(binder_state& s, packet::any_packet const& packet,
+                        packet_place place) noexcept -> binding {
+    switch (s.here.kind) {
+        case packet::kind::psb: return begin_psb_plus(s);
+        case packet::kind::psbend: return end_psb_plus(s);
+        case packet::kind::ovf: return bind_ovf(s);
+        default: break;
+    }
+    if (s.has(pending::psb_open)) {
+        if (packet::psb_plus_kinds.has(s.here.kind)) { return bind_status(s, packet, place); }
+        bool const is_tnt = s.is_any_of(
+            packet::kinds_of(packet::kind::tnt_short, packet::kind::tnt_long));
+        s.violate(is_tnt ? rule::GEN_125 : rule::GEN_172);
+        s.set(pending::psb_open, false);
+        s.known.forget();
+    }
+    return bind_outside(s, packet);
+}
+
+/// noinline: without it, binding all packets one by one takes up to 31 % more instructions
+/// (g++ 12).
+PTSPEC_ATTRIBUTE(noinline)
+constexpr auto bind_other(binder_state& s, packet::any_packet const& packet,
+                          packet_place place) noexcept -> binding {
+    s.here = {place.offset, packet.kind()};
+    s.violated.broken = rule::none;
+    bool const settles = s.has(pending::shared_fup) && !continues_event.has(s.here.kind);
+    auto const settled = settles ? settle_fup(s) : resumption::none;
+    auto found = bind_any(s, packet, place);
+    if (settles) { found.resumed = settled; }
+    if (s.violated.broken != rule::none) [[unlikely]] {
+        found.broken = s.violated.broken;
+        found.is_note = s.violated.is_note;
+    }
+    return found;
+}
+
+}  // namespace ptspec::trace::detail
+
 // ---- ptspec/trace/binder.hpp ----
 
 namespace ptspec::trace {
@@ -13420,64 +14022,80 @@ namespace ptspec::trace {
 class binder {
 public:
     constexpr binder() noexcept = default;
-    constexpr explicit binder(cpu::quirk_set quirks) noexcept : quirks_{quirks} {}
+    constexpr explicit binder(cpu::quirk_set quirks) noexcept { state_.quirks = quirks; }
 
     /// The state after the last packet.
-    [[nodiscard]] constexpr auto state() const noexcept -> execution_state const& { return now_; }
+    [[nodiscard]] constexpr auto state() const noexcept -> execution_state const& {
+        return state_.execution;
+    }
     /// The violation of the last packet whose binding has a broken rule.
-    [[nodiscard]] constexpr auto violated() const noexcept -> violation const& { return violated_; }
-    [[nodiscard]] constexpr auto in_psb_plus() const noexcept -> bool { return has(psb_open); }
+    [[nodiscard]] constexpr auto violated() const noexcept -> violation const& {
+        return state_.violated;
+    }
+    [[nodiscard]] constexpr auto in_psb_plus() const noexcept -> bool {
+        return state_.has(pending::psb_open);
+    }
     /// What the open PSB+, or the last one, reports.
-    [[nodiscard]] constexpr auto last_psb_plus() const noexcept -> psb_plus const& { return psb_; }
+    [[nodiscard]] constexpr auto last_psb_plus() const noexcept -> psb_plus const& {
+        return state_.psb;
+    }
     /// True after an OVF, until a packet shows whether and where tracing resumes.
     [[nodiscard]] constexpr auto in_overflow() const noexcept -> bool {
-        return has(overflow | psb_resumes);
+        return state_.has(pending::overflow | pending::psb_resumes);
     }
     /// True if tracing may have resumed at an IP, which a later packet confirms or refutes.
-    [[nodiscard]] constexpr auto may_have_resumed() const noexcept -> bool { return has(doubts); }
+    [[nodiscard]] constexpr auto may_have_resumed() const noexcept -> bool {
+        return state_.has(pending::doubts);
+    }
     /// True if packets are lost or cannot be bound: the branches of TNTs are at unknown IPs until a
     /// packet has an IP. False before the first packet that shows PacketEn.
-    [[nodiscard]] constexpr auto is_lost() const noexcept -> bool { return has(lost); }
+    [[nodiscard]] constexpr auto is_lost() const noexcept -> bool {
+        return state_.has(pending::lost);
+    }
     /// True if tracing is on and no packet is pending: TNT and TIP belong to branches.
-    [[nodiscard]] constexpr auto binds_branches() const noexcept -> bool { return flags_ == 0; }
+    [[nodiscard]] constexpr auto binds_branches() const noexcept -> bool {
+        return state_.flags == 0;
+    }
     /// True if an asynchronous event has begun with its FUP: TIP or TIP.PGD ends it. If the event
     /// is an INIT, packets of other owners and a PSB+ may come before its end: GEN-290.
-    [[nodiscard]] constexpr auto in_event() const noexcept -> bool { return has(event); }
+    [[nodiscard]] constexpr auto in_event() const noexcept -> bool {
+        return state_.has(pending::event);
+    }
     /// True if a PSB+ with an IP came while PacketEn was 0: TIP.PGE follows. Source: GEN-176.
     [[nodiscard]] constexpr auto must_enter() const noexcept -> bool {
-        return has(must_be_entered);
+        return state_.has(pending::must_be_entered);
     }
 
     /// True if both binders bind all later packets in the same way.
     [[nodiscard]] constexpr auto agrees_with(binder const& other) const noexcept -> bool {
-        return flags_ == other.flags_ && known_ == other.known_ &&
-               now_.enabled == other.now_.enabled;
+        return state_.flags == other.state_.flags && state_.known == other.state_.known &&
+               state_.execution.enabled == other.state_.execution.enabled;
     }
 
     /// Packets are lost: resets the state to unknown.
     constexpr void restart() noexcept {
-        now_ = {};
-        flags_ = lost;
-        known_.forget();
+        state_.execution = {};
+        state_.flags = pending::lost;
+        state_.known.forget();
     }
     /// Ends the doubt when no packet follows that confirms or refutes where tracing resumed:
     /// tracing resumed at the IP of a FUP, but not at the IP of a PSB+.
     constexpr auto end_doubt() noexcept -> resumption {
-        auto const found = has(shared_fup)    ? settle_fup()
-                           : has(psb_resumes) ? resumption::withdrawn
-                                              : resumption::none;
-        set(doubts, false);
+        auto const found = state_.has(pending::shared_fup)    ? detail::settle_fup(state_)
+                           : state_.has(pending::psb_resumes) ? resumption::withdrawn
+                                                              : resumption::none;
+        state_.set(pending::doubts, false);
         return found;
     }
 
     /// Binds the next packet, as a visitor gets it.
     template <packet::packet_type Packet>
-    constexpr auto add(Packet const& which, packet_place where) noexcept -> binding {
+    constexpr auto add(Packet const& packet, packet_place place) noexcept -> binding {
         if constexpr (branch_kinds.has(Packet::about.id)) {
             if (binds_branches()) [[likely]] { return {.to = owner::branch}; }
         } else if constexpr (packet::unbound_kinds.has(Packet::about.id)) {
             if constexpr (one_of<Packet, packet::tsc, packet::tma, packet::cbr>) {
-                add_unbound({which, where.length}, where);
+                add_unbound({packet, place.length}, place);
             }
             return {.in_psb_plus = in_psb_plus()};
         } else if constexpr (same_as<Packet, packet::tip_pgd>) {
@@ -13485,556 +14103,52 @@ public:
         } else if constexpr (same_as<Packet, packet::tip_pge>) {
             if (try_start_tracing()) { return {.to = owner::entry}; }
         }
-        return add_other({which, where.length}, where);
+        return detail::bind_other(state_, {packet, place.length}, place);
     }
     /// Binds the next packet.
-    constexpr auto add(packet::any_packet const& which, packet_place where) noexcept -> binding {
-        if (branch_kinds.has(which.kind()) && binds_branches()) [[likely]] {
+    constexpr auto add(packet::any_packet const& packet, packet_place place) noexcept -> binding {
+        if (branch_kinds.has(packet.kind()) && binds_branches()) [[likely]] {
             return {.to = owner::branch};
         }
-        if (packet::unbound_kinds.has(which.kind())) {
-            add_unbound(which, where);
+        if (packet::unbound_kinds.has(packet.kind())) {
+            add_unbound(packet, place);
             return {.in_psb_plus = in_psb_plus()};
         }
-        return add_other(which, where);
+        return detail::bind_other(state_, packet, place);
     }
     /// Binds a TIP.PGD that belongs to a branch. Returns false, and changes nothing, for any other
     /// TIP.PGD.
     [[nodiscard]] constexpr auto try_end_tracing() noexcept -> bool {
         if (!binds_branches()) { return false; }
-        now_.enabled = tracing::off;
-        flags_ = off | after_pgd;
-        known_.forget();
+        state_.execution.enabled = tracing::off;
+        state_.flags = pending::off | pending::after_pgd;
+        state_.known.forget();
         return true;
     }
     /// Binds a TIP.PGE without a MODE.Exec. Returns false, and changes nothing, for any other
     /// TIP.PGE.
     [[nodiscard]] constexpr auto try_start_tracing() noexcept -> bool {
-        if ((flags_ & ~after_pgd) != off) { return false; }
-        now_.enabled = tracing::on;
-        flags_ = 0;
+        if ((state_.flags & ~uint32_t{pending::after_pgd}) != pending::off) { return false; }
+        state_.execution.enabled = tracing::on;
+        state_.flags = 0;
         return true;
     }
 
 private:
     using kind = packet::kind;
+    using pending = detail::pending;
+
     /// Packets that belong to the next branches, if nothing is pending.
     static constexpr packet::kind_set branch_kinds = packet::kinds_of(kind::tnt_short,
                                                                       kind::tnt_long, kind::tip);
 
-    using enum detail::pending::flags;
-    /// A packet that waits for others.
-    struct place {
-        uint64_t offset = 0;
-        kind which = kind::pad;
-    };
-
-    [[nodiscard]] constexpr auto has(uint32_t any_of) const noexcept -> bool {
-        return (flags_ & any_of) != 0;
-    }
-    constexpr void set(uint32_t which, bool value = true) noexcept {
-        flags_ = value ? flags_ | which : flags_ & ~which;
-    }
-    constexpr void set(tracing value) noexcept {
-        now_.enabled = value;
-        set(must_be_entered, false);
-        if (value != tracing::off) { set(after_pgd, false); }
-        set(off, value == tracing::off);
-        set(entering, value == tracing::entering);
-        if (value == tracing::off || value == tracing::unknown) { known_.forget(); }
-    }
-    [[nodiscard]] constexpr auto is_on() const noexcept -> bool {
-        return now_.enabled == tracing::on || now_.enabled == tracing::entering;
-    }
-    /// Sets tracing to on: the IP is known.
-    constexpr void resume() noexcept {
-        set(at_start | lost | overflow, false);
-        set(tracing::on);
-    }
-    [[nodiscard]] constexpr auto is_any_of(packet::kind_set kinds) const noexcept -> bool {
-        return kinds.has(here_.which);
-    }
-
-    // --------------------------------------------------------------------------- violations
-
-    /// Only the first violation of a packet counts.
-    constexpr void violate(rule broken, place const& where) noexcept {
-        if (violated_.broken == rule::none) { violated_ = {where.offset, broken, where.which}; }
-    }
-    constexpr void violate(rule broken) noexcept { violate(broken, here_); }
-
-    /// noinline: without it, binding all packets one by one takes up to 31 % more instructions
-    /// (g++ 12).
-    PTSPEC_ATTRIBUTE(noinline)
-    constexpr auto add_other(packet::any_packet const& which, packet_place where) noexcept
-        -> binding {
-        here_ = {where.offset, which.kind()};
-        violated_.broken = rule::none;
-        bool const settles = has(shared_fup) && !continues_event.has(here_.which);
-        auto const settled = settles ? settle_fup() : resumption::none;
-        auto found = add_bound(which, where);
-        if (settles) { found.resumed = settled; }
-        if (violated_.broken != rule::none) [[unlikely]] {
-            found.broken = violated_.broken;
-            found.is_note = violated_.is_note;
-        }
-        return found;
-    }
-    constexpr auto add_bound(packet::any_packet const& which, packet_place where) noexcept
-        -> binding {
-        switch (here_.which) {
-            case kind::psb: return begin_psb_plus();
-            case kind::psbend: return end_psb_plus();
-            case kind::ovf: return add_ovf();
-            default: break;
-        }
-        if (has(psb_open)) {
-            if (packet::psb_plus_kinds.has(here_.which)) { return add_status(which, where); }
-            bool const is_tnt = is_any_of(packet::kinds_of(kind::tnt_short, kind::tnt_long));
-            violate(is_tnt ? rule::GEN_125 : rule::GEN_172);
-            set(psb_open, false);
-            known_.forget();
-        }
-        return add_outside(which);
-    }
-    constexpr void add_unbound(packet::any_packet const& which, packet_place where) noexcept {
-        if (has(psb_open | stopped | after_pgd)) [[unlikely]] { add_clock(which, where); }
-    }
-    constexpr void add_clock(packet::any_packet const& which, packet_place where) noexcept {
-        if (has(psb_open)) { psb_.add(which, where); }
-        bool const is_cbr = which.is<packet::cbr>();
-        // TraceEn rises, and PacketEn may be 1 with BranchEn 0.
-        if (is_cbr || which.is<packet::tsc>()) { set(stopped, false); }
-        if (is_cbr) { set(after_pgd, false); }
-    }
-
-    // --------------------------------------------------------------------------- PSB+
-
-    constexpr auto begin_psb_plus() noexcept -> binding {
-        if (has(at_start)) { lose_flow(); }  // until PSBEND
-        if (has(doubts | lost)) { drop_lone_transaction(); }
-        if (has(waiting)) { known_.forget(); }
-        // The FUP of an INIT waits for the SIPI: GEN-290.
-        if (has(psb_open)) {
-            violate(rule::PKT_142);
-        } else if (has((waiting & ~event) | block | asleep)) {
-            violate(rule::GEN_006);
-            set(waiting, false);
-        }
-        set(block | asleep | stopped, false);
-        set(psb_open);
-        psb_.begin(here_.offset);
-        return {.completes = false, .in_psb_plus = true};
-    }
-    constexpr auto end_psb_plus() noexcept -> binding {
-        if (!has(psb_open)) {
-            violate(rule::PKT_134);
-            set(block, false);
-            return {};
-        }
-        set(psb_open, false);
-        if (!psb_.has_ip) {
-            // PKT-140. After an OVF: PKT-153.
-            auto const found = refute();
-            set(overflow | lost, false);
-            set(tracing::off);
-            return {.in_psb_plus = true, .resumed = found};
-        }
-        if (has(overflow)) {
-            // GEN-343: a FUP, TIP.PGE or branch shows whether tracing resumed at this IP.
-            bool const is_first = !has(psb_resumes);
-            set(lost, false);
-            set(psb_resumes);
-            set(tracing::entering);
-            return {.in_psb_plus = true,
-                    .resumed = is_first ? resumption::possible : resumption::none};
-        }
-        if (now_.enabled != tracing::on) {
-            bool const was_off = has(off | must_be_entered);
-            resume();
-            set(tracing::entering);
-            set(must_be_entered, was_off);
-        }
-        return {.in_psb_plus = true};
-    }
-    constexpr auto add_status(packet::any_packet const& which, packet_place where) noexcept
-        -> binding {
-        bool agrees = true;
-        switch (here_.which) {
-            case kind::fup:
-                if (!which.as<packet::fup>().has_ip()) { violate(rule::PKT_078); }
-                break;
-            case kind::pip: agrees = take(which.as<packet::pip>(), true); break;
-            case kind::vmcs: now_.take(which.as<packet::vmcs>()); break;
-            case kind::mode_exec:
-                agrees = take(which.as<packet::mode_exec>(), true);
-                drop_event_unless_init();
-                break;
-            case kind::mode_tsx: agrees = take(which.as<packet::mode_tsx>(), true); break;
-            default: break;
-        }
-        if (!agrees) {
-            violate(rule::GEN_344);
-            violated_.is_note = here_.which == kind::pip;
-        }
-        psb_.add(which, where);
-        return {.to = owner::status, .in_psb_plus = true};
-    }
-    /// Ends an event at a PSB+, but not an INIT, which leads to real mode: GEN-290.
-    constexpr void drop_event_unless_init() noexcept {
-        if (!has(event) || has(psb_resumes) || now_.code_bits == 16) { return; }
-        violate(rule::PKT_077, {event_at_, kind::fup});
-        set(event, false);
-    }
-    constexpr auto add_ovf() noexcept -> binding {
-        auto const found = has(psb_resumes) ? resumption::withdrawn : resumption::none;
-        set(psb_open | waiting | block | asleep | stopped | psb_resumes | at_start | lost, false);
-        set(tracing::unknown);
-        set(overflow);
-        return {.to = owner::overflow, .completes = false, .resumed = found};
-    }
-
-    // --------------------------------------------------------------------------- after an OVF
-
-    /// The packets that can follow the FUP of an asynchronous event, including those that end it.
-    static constexpr packet::kind_set continues_event = packet::kinds_of(
-        kind::pip, kind::vmcs, kind::mode_exec, kind::tip, kind::tip_pgd);
-    /// Assigns the FUP after OVF and PSB+ to the OVF: no TIP or TIP.PGD followed.
-    constexpr auto settle_fup() noexcept -> resumption {
-        set(event | shared_fup | psb_resumes, false);
-        resume();
-        return resumption::at_fup;
-    }
-    /// Handles a packet that shows that tracing is off, so that it did not resume.
-    constexpr auto refute() noexcept -> resumption {
-        if (!has(doubts)) { return resumption::none; }
-        drop_lone_transaction();
-        set(doubts | overflow, false);
-        set(tracing::off);
-        return resumption::refuted;
-    }
-    /// While PacketEn is 0, no FUP follows MODE.TSX: PKT-093.
-    constexpr void drop_lone_transaction() noexcept {
-        if (owner_at_.which == kind::mode_tsx) { set(owners_of_fup, false); }
-    }
-
-    /// Takes the value of a packet. Returns false if earlier packets contradict it.
-    template <packet::packet_type Packet>
-    constexpr auto take(Packet which, bool is_on) noexcept -> bool {
-        now_.take(which);
-        return known_.take(which, is_on);
-    }
-
-    // --------------------------------------------------------------------------- what is pending
-
-    /// Reports a pending MODE.Exec, EVD, owner of a FUP or event if this packet does not continue
-    /// it. The latest is checked first.
-    constexpr void check_pending(packet::any_packet const& which) noexcept {
-        bool const is_fup = here_.which == kind::fup;
-        if (has(mode) && !may_follow_mode()) {
-            violate(here_.which == kind::tip_pgd                         ? rule::GEN_237
-                    : is_any_of(packet::kinds_of(kind::pip, kind::vmcs)) ? rule::GEN_245
-                                                                         : rule::GEN_235,
-                    mode_at_);
-            set(mode, false);
-        }
-        if (has(event_data)) {
-            if (!is_any_of(packet::kinds_of(kind::evd, kind::cfe))) {
-                violate(rule::GEN_302, {event_data_at_, kind::evd});
-            }
-            set(event_data, false);
-        }
-        bool const had_owner = has(owners_of_fup);
-        if (had_owner && !is_fup &&
-            !(share_fup.has(here_.which) && share_fup.has(owner_at_.which))) {
-            if (has(at_start | lost)) { drop_lone_transaction(); }
-            if (has(owners_of_fup)) { violate(rule::PKT_273, owner_at_); }
-            set(owners_of_fup, false);
-        }
-        if (has(event | aborting) && !continues(which, had_owner)) {
-            violate(rule::PKT_077, {event_at_, kind::fup});
-            set(event | aborting, false);
-        }
-    }
-    [[nodiscard]] constexpr auto may_follow_mode() const noexcept -> bool {
-        return is_any_of(packet::kinds_of(kind::tip, kind::tip_pge)) ||
-               (here_.which == kind::fup && !has(event | aborting));
-    }
-    /// The packets that can share the FUP of one event. PTW, BEP and TRIG do not share their FUP:
-    /// each describes one instruction. Source: PKT-188, PKT-222, PKT-273.
-    static constexpr packet::kind_set share_fup = packet::kinds_of(
-        kind::mode_tsx, kind::exstop, kind::mwait, kind::pwre, kind::evd, kind::cfe);
-    /// True if the packet is part of the event that has begun, or comes while a processor waits for
-    /// a SIPI: GEN-290.
-    [[nodiscard]] constexpr auto continues(packet::any_packet const& which,
-                                           bool had_owner) const noexcept -> bool {
-        if (continues_event.has(here_.which)) { return true; }
-        if (has(aborting)) { return false; }
-        if (here_.which == kind::fup) { return had_owner; }
-        if (which.is<packet::cfe>()) {
-            return which.as<packet::cfe>().get<packet::cfe::type>() == packet::cfe_type::SIPI;
-        }
-        return is_any_of(packet::kinds_of(kind::pwre, kind::exstop, kind::pwrx));
-    }
-    /// After a PSB+ with an IP, TIP.PGE must follow directly, unless PacketEn was 1.
-    constexpr void check_entry() noexcept {
-        if (is_any_of(packet::kinds_of(kind::mode_exec, kind::pip, kind::tip_pge))) { return; }
-        if (has(must_be_entered)) { violate(rule::GEN_176, {psb_.offset, kind::psb}); }
-        set(must_be_entered, false);
-        if (!has(doubts)) { enter(); }
-    }
-    constexpr void check_stop() noexcept {
-        if (has(stopped)) { violate(rule::GEN_020); }
-        set(stopped, false);
-    }
-    constexpr void check_block() noexcept {
-        bool const is_bep = here_.which == kind::bep;
-        if (is_bep && !has(block | at_start | lost)) { violate(rule::GEN_320); }
-        if (packet::block_kinds.has(here_.which) || here_.which == kind::bbp) { return; }
-        if (has(block) && !is_bep) { violate(rule::GEN_321); }
-        set(block, false);
-    }
-
-    // --------------------------------------------------------------------------- outside PSB+
-
-    constexpr auto add_outside(packet::any_packet const& which) noexcept -> binding {
-        if (here_.which == kind::fup && !which.as<packet::fup>().has_ip()) {
-            violate(rule::PKT_078);
-            if (!has(owners_of_fup)) { return {.to = owner::asynchronous}; }
-        }
-        bool const shows_off = is_any_of(packet::kinds_of(kind::tip_pge, kind::tracestop));
-        auto const refuted = shows_off ? refute() : resumption::none;
-        bool const loses = has(event | aborting | abort | mode);
-        if (has(waiting)) { check_pending(which); }
-        if (has(must_be_entered | entering)) { check_entry(); }
-        auto found = bind(which, loses);
-        check_block();
-        if (shows_off) { found.resumed = refuted; }
-        return found;
-    }
-    constexpr auto bind(packet::any_packet const& which, bool loses) noexcept -> binding {
-        switch (here_.which) {
-            case kind::tnt_short:
-            case kind::tnt_long: return add_tnt(loses);
-            case kind::tip: return add_tip();
-            case kind::tip_pge: return add_tip_pge();
-            case kind::tip_pgd: return add_tip_pgd();
-            case kind::fup: return add_fup();
-            case kind::pip: (void)take(which.as<packet::pip>(), is_on()); return add_middle();
-            case kind::vmcs:
-                now_.take(which.as<packet::vmcs>());
-                known_.forget_cr3();
-                return add_middle();
-            case kind::mode_exec: return add(which.as<packet::mode_exec>());
-            case kind::mode_tsx: return add(which.as<packet::mode_tsx>());
-            case kind::tracestop: return add_trace_stop();
-            case kind::ptw: return add_ptw(which.as<packet::ptw>().get<packet::ptw::IP>());
-            case kind::exstop:
-                return announce(owner::power, exstop,
-                                which.as<packet::exstop>().get<packet::exstop::IP>());
-            case kind::mwait: return announce(owner::power, exstop, false);
-            case kind::pwre: set(asleep); return announce(owner::power, exstop, false);
-            case kind::pwrx: set(asleep, false); return announce(owner::power, exstop, false);
-            case kind::bbp: set(block); return announce(owner::pebs, pebs, false);
-            case kind::bip: return announce(owner::pebs, pebs, false);
-            case kind::bep:
-                return announce(owner::pebs, pebs, which.as<packet::bep>().get<packet::bep::IP>());
-            case kind::evd: {
-                auto found = announce(owner::control_flow, control_flow, false);
-                set(event_data);
-                event_data_at_ = here_.offset;
-                found.completes = false;
-                return found;
-            }
-            case kind::cfe:
-                known_.take(which.as<packet::cfe>());
-                return announce(owner::control_flow, control_flow,
-                                which.as<packet::cfe>().get<packet::cfe::IP>());
-            case kind::trig:
-                return announce(owner::trigger, trigger,
-                                which.as<packet::trig>().get<packet::trig::IP>());
-            default: return {};
+    constexpr void add_unbound(packet::any_packet const& packet, packet_place place) noexcept {
+        if (state_.has(pending::psb_open | pending::stopped | pending::after_pgd)) [[unlikely]] {
+            detail::add_clock(state_, packet, place);
         }
     }
 
-    /// Marks the control flow as lost until the next packet with an IP.
-    constexpr void lose_flow() noexcept {
-        set(tracing::unknown);
-        set(at_start, false);
-        set(lost);
-    }
-    /// Handles a packet that does not depend on PacketEn: after an OVF it shows that tracing is
-    /// off.
-    ///
-    /// Source: PKT-153.
-    constexpr void end_overflow() noexcept {
-        check_stop();
-        if (!has(overflow)) { return; }
-        set(overflow, false);
-        if (!has(psb_resumes)) { set(tracing::off); }
-    }
-    /// For a packet that only an enabled processor sends. After an OVF its FUP is missing, unless
-    /// the packet `replaces_fup`.
-    constexpr auto confirm(bool replaces_fup = false) noexcept -> resumption {
-        enter();
-        check_stop();
-        bool const misses_fup = has(overflow | psb_resumes) && !quirks_.has(cpu::quirk::skd010);
-        if (misses_fup && !replaces_fup) { violate(rule::GEN_227); }
-        if (!has(psb_resumes)) { return resumption::none; }
-        return misses_fup && replaces_fup ? resumption::withdrawn : resumption::confirmed;
-    }
-    /// Confirms the state that the last PSB+ reported: no TIP.PGE followed it.
-    constexpr void enter() noexcept {
-        if (now_.enabled == tracing::entering) { set(tracing::on); }
-    }
-
-    constexpr auto add_tnt(bool loses) noexcept -> binding {
-        auto const resumed = confirm();
-        if (has(off)) { violate(rule::GEN_105); }
-        if (has(off) || loses || (has(overflow) && !has(psb_resumes))) { lose_flow(); }
-        set(overflow | doubts, false);
-        return {.to = owner::branch, .resumed = resumed};
-    }
-    constexpr auto add_tip() noexcept -> binding {
-        auto const resumed = confirm();
-        auto const to = has(aborting) ? owner::transaction_abort
-                        : has(event)  ? owner::asynchronous
-                        : has(mode)   ? owner::far_transfer
-                                      : owner::branch;
-        // A FUP and TIP while tracing is off: an INIT and the SIPI after it (GEN-290).
-        if (has(off) && !has(event | aborting)) { violate(rule::GEN_105); }
-        set(waiting | doubts, false);
-        resume();
-        return {.to = to, .resumed = resumed};
-    }
-    constexpr auto add_tip_pge() noexcept -> binding {
-        check_stop();
-        if (now_.enabled == tracing::on) { violate(rule::GEN_100); }
-        known_.enter(has(entering), has(mode));
-        set(waiting, false);
-        resume();
-        return {.to = owner::entry};
-    }
-    constexpr auto add_trace_stop() noexcept -> binding {
-        check_stop();
-        if (is_on()) { violate(rule::GEN_090); }
-        set(waiting | overflow | at_start | lost, false);
-        set(tracing::off);
-        set(stopped);
-        return {.to = owner::trace_stop};
-    }
-    constexpr auto add_tip_pgd() noexcept -> binding {
-        auto const resumed = confirm(has(overflow) && quirks_.has(cpu::quirk::apl11));
-        auto const to = has(aborting) ? owner::transaction_abort
-                        : has(event)  ? owner::asynchronous
-                                      : owner::branch;
-        if (has(off) && !has(event | aborting)) { violate(rule::GEN_101); }
-        set(waiting | overflow | at_start | lost | doubts, false);
-        set(tracing::off);
-        set(after_pgd);
-        return {.to = to, .resumed = resumed};
-    }
-    constexpr auto add_fup() noexcept -> binding {
-        check_stop();
-        if (has(owners_of_fup)) {
-            auto const to = has(transaction)    ? owner::transaction
-                            : has(abort)        ? owner::transaction_abort
-                            : has(ptwrite)      ? owner::ptwrite
-                            : has(exstop)       ? owner::power
-                            : has(pebs)         ? owner::pebs
-                            : has(control_flow) ? owner::control_flow
-                                                : owner::trigger;
-            bool const opens = has(abort);
-            set(owners_of_fup, false);
-            if (opens) { begin_event(aborting); }
-            return {.to = to, .completes = !opens};
-        }
-        if (has(mode)) {
-            set(mode, false);
-            return {.to = owner::interrupt_flag};
-        }
-        if (has(overflow)) { return end_overflow_at_fup(); }
-        if (has(off)) {
-            violate(rule::GEN_342);
-            set(tracing::on);
-        }
-        begin_event(event);
-        return {.to = owner::asynchronous, .completes = false};
-    }
-    constexpr void begin_event(uint32_t flag) noexcept {
-        set(flag);
-        event_at_ = here_.offset;
-    }
-    /// The first FUP after an OVF, with nothing but timing packets and PSB+s between.
-    constexpr auto end_overflow_at_fup() noexcept -> binding {
-        bool const has_other_ip = has(psb_resumes);
-        set(overflow, false);
-        if (has_other_ip && quirks_.has(cpu::quirk::skd010)) {
-            // The FUP of the OVF may be missing: then TIP or TIP.PGD follows this one.
-            begin_event(event);
-            set(shared_fup);
-            return {.to = owner::asynchronous, .completes = false};
-        }
-        set(psb_resumes, false);
-        resume();
-        if (quirks_.has(cpu::quirk::apl12)) {
-            // The FUP is spurious if TIP.PGE, TraceStop or a PSB+ without FUP shows that tracing
-            // is off.
-            set(fup_resumes);
-            set(tracing::entering);
-        }
-        return {.to = owner::overflow,
-                .resumed = has_other_ip ? resumption::withdrawn : resumption::none};
-    }
-    /// PIP and VMCS: of a compound event, or alone.
-    constexpr auto add_middle() noexcept -> binding {
-        end_overflow();
-        bool const is_middle = has(event | aborting);
-        return {.to = is_middle ? owner::asynchronous : owner::paging, .completes = !is_middle};
-    }
-    constexpr auto add(packet::mode_exec which) noexcept -> binding {
-        end_overflow();
-        (void)take(which, is_on());
-        set(mode);
-        mode_at_ = here_;
-        return {.to = has(event | aborting) ? owner::asynchronous : owner::far_transfer,
-                .completes = false};
-    }
-    /// MODE.TSX: a FUP follows while tracing is on. Source: PKT-093.
-    constexpr auto add(packet::mode_tsx which) noexcept -> binding {
-        end_overflow();
-        (void)take(which, is_on());
-        bool const aborts = which.get<packet::mode_tsx::TXAbort>();
-        return announce(aborts ? owner::transaction_abort : owner::transaction,
-                        aborts ? abort : transaction, !has(off));
-    }
-    /// Source: GEN-300.
-    constexpr auto add_ptw(bool has_fup) noexcept -> binding {
-        end_overflow();
-        if (has(after_pgd)) { violate(rule::GEN_300); }
-        return announce(owner::ptwrite, ptwrite, has_fup);
-    }
-    /// A packet after which a FUP may follow. Several may share one.
-    constexpr auto announce(owner to, uint32_t flag, bool has_fup) noexcept -> binding {
-        end_overflow();
-        if (has_fup) {
-            set(flag);
-            owner_at_ = here_;
-        }
-        return {.to = to, .completes = !has_fup};
-    }
-
-    execution_state now_{};
-    uint32_t flags_ = at_start;
-    cpu::quirk_set quirks_{};
-    known_state known_{};
-    psb_plus psb_{};
-    violation violated_{};
-    place here_{};  ///< the packet that is bound
-    place mode_at_{};
-    place owner_at_{};
-    uint64_t event_data_at_ = 0;
-    uint64_t event_at_ = 0;  ///< the offset of the event's FUP
+    detail::binder_state state_{};
 };
 
 }  // namespace ptspec::trace
@@ -16904,8 +17018,8 @@ constexpr void add_damage(State& s, packet::any_packet const& packet, packet_pla
 // -------------------------------------------------------------------------------------------- PSB+
 
 template <class State>
-constexpr void end_psb_plus(State& s, packet::any_packet const& packet, packet_place place,
-                            binding bound) noexcept {
+constexpr void add_end_of_psb_plus(State& s, packet::any_packet const& packet, packet_place place,
+                                   binding bound) noexcept {
     auto one = s.made(event_type::psb, packet, place);
     if (bound.in_psb_plus) { one.when = s.clock.now_of_psb_plus(); }
     s.events.set_time_of_pending(one.when);
@@ -16942,7 +17056,7 @@ constexpr void add_unbound(State& s, packet::any_packet const& packet, packet_pl
                 s.has_last_ip = true;
             }
             return;
-        case packet::kind::psbend: return end_psb_plus(s, packet, place, bound);
+        case packet::kind::psbend: return add_end_of_psb_plus(s, packet, place, bound);
         default: return;
     }
 }

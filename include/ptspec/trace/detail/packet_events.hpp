@@ -31,8 +31,8 @@ constexpr void add_damage(State& s, packet::any_packet const& packet, packet_pla
 // -------------------------------------------------------------------------------------------- PSB+
 
 template <class State>
-constexpr void end_psb_plus(State& s, packet::any_packet const& packet, packet_place place,
-                            binding bound) noexcept {
+constexpr void add_end_of_psb_plus(State& s, packet::any_packet const& packet, packet_place place,
+                                   binding bound) noexcept {
     auto one = s.made(event_type::psb, packet, place);
     if (bound.in_psb_plus) { one.when = s.clock.now_of_psb_plus(); }
     s.events.set_time_of_pending(one.when);
@@ -69,7 +69,7 @@ constexpr void add_unbound(State& s, packet::any_packet const& packet, packet_pl
                 s.has_last_ip = true;
             }
             return;
-        case packet::kind::psbend: return end_psb_plus(s, packet, place, bound);
+        case packet::kind::psbend: return add_end_of_psb_plus(s, packet, place, bound);
         default: return;
     }
 }
