@@ -9,5 +9,4 @@
 #include <ptspec/trace/clock_options.hpp>
 #include <ptspec/trace/event_name.hpp>
 #include <ptspec/trace/events.hpp>
-#include <ptspec/trace/flow_query.hpp>
 #include <ptspec/trace/time_conversion.hpp>

@@ -141,7 +141,6 @@
 #include <ptspec/trace/packet_errata.hpp>
 #include <ptspec/trace/events.hpp>
 #include <ptspec/trace/event_name.hpp>
-#include <ptspec/trace/flow_query.hpp>
 #include <ptspec/trace/return_stack.hpp>
 #include <ptspec/trace/write/state.hpp>
 #include <ptspec/trace/write/batch.hpp>

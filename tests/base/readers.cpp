@@ -9,7 +9,7 @@
 #include <ptspec/file/winipt.hpp>
 #include <ptspec/flow/block_cache.hpp>
 #include <ptspec/flow/walker.hpp>
-#include <ptspec/trace/flow_query.hpp>
+#include <ptspec/trace/events.hpp>
 
 using namespace ptspec;
 using test::made_stream;
@@ -22,7 +22,6 @@ struct no_code {
 
 static_assert(chunk_reader<trace::reader<>> && next_reader<trace::reader<>>);
 static_assert(chunk_reader<trace::event_reader<>> && next_reader<trace::event_reader<>>);
-static_assert(chunk_reader<trace::flow_query<>>);
 static_assert(chunk_reader<flow::walker<no_code>>);
 static_assert(next_reader<file::perf_data::event_reader>);
 static_assert(file_reader<file::perf_data::record_reader>);

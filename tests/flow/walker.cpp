@@ -437,6 +437,17 @@ TEST_CASE("lost packets are a gap up to the next IP (PKT-150)") {
     });
 }
 
+TEST_CASE("branches at unknown IPs are not walked, up to the next IP (PKT-254)") {
+    // 1000: JE 1002; JMP RAX. After an OVF, and after a TNT while tracing is off.
+    CHECK_TWICE([](auto value) {
+        auto const code = value(made_code{"7400 ffe0"});
+        auto const lost = walk(value(on("ON 02f3 0c 04 2d0010 06")), code);
+        auto const off = walk(value(on("ON 01 06 04 2d0010 06")), code);
+        return lost.executed("000") && lost.lost(gap_reason::overflow) &&
+               lost.gaps[0].to == 0x1000 && off.executed("000 000");
+    });
+}
+
 TEST_CASE("the return stack is empty after a PSB (GEN-135)") {
     // 1000: CALL 1006; NOP; 1006: RET
     CHECK_TWICE([](auto value) {

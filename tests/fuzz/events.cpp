@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Fuzzes what happened and when: a trace as a whole and in chunks, with any constants of the clock
 // and any errata. The events must be the same, have sensible bounds, and agree with the packets
-// that a reader finds; a query must give the same branches and targets.
+// that a reader finds.
 //
 //   byte 0       bits 3:0 MTCFreq, bits 7:4 CycThresh
 //   byte 1       MaxNonTurboRatio
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include <ptspec/trace/clock.hpp>
-#include <ptspec/trace/flow_query.hpp>
+#include <ptspec/trace/events.hpp>
 
 #include <support/chunks.hpp>
 
@@ -119,6 +119,8 @@ void check_packets(setting const& how, std::vector<event> const& whole) {
         if (one.what != event_type::branches && one.what != event_type::indirect_branch) {
             continue;
         }
+        bool const is_empty = one.what == event_type::branches && one.branches().count == 0;
+        require(!is_empty, "a TNT has branches");
         while (next && next.offset != one.offset) {
             require(!next.packet.is<packet::tnt_short>() && !next.packet.is<packet::tnt_long>(),
                     "each TNT has an event");
@@ -131,40 +133,6 @@ void check_packets(setting const& how, std::vector<event> const& whole) {
     }
 }
 
-void check_query(setting const& how, std::vector<event> const& whole) {
-    auto const from = std::make_unique<trace::flow_query<trace::clock>>(
-        reader{how.bytes, trace::clock{how.how}, how.quirks});
-    for (event const& one : whole) {
-        switch (one.what) {
-            case event_type::branches: {
-                if (one.enabled == trace::tracing::unknown) { break; }  // at an unknown IP
-                auto const all = one.branches();
-                require(all.count != 0, "a TNT has branches");
-                for (unsigned i = 0; i < all.count; ++i) {
-                    auto const got = from->take_branch();
-                    require(got && got.taken == all.taken(i), "the branches of a query");
-                }
-                break;
-            }
-            case event_type::indirect_branch: {
-                auto const got = from->take_target();
-                require(got && got.has_ip == one.has_to && (!got.has_ip || got.ip == one.to),
-                        "the targets of a query");
-                break;
-            }
-            case event_type::end:
-                require(from->take_branch().what == trace::no_answer::end, "the end of a query");
-                break;
-            default: {
-                auto const* const got = from->pending();
-                require(got != nullptr && same(*got, one), "the events of a query");
-                from->pop();
-                break;
-            }
-        }
-    }
-}
-
 }  // namespace
 
 extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int {
@@ -174,6 +142,5 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
     check_chunks(how, whole);
     check_times(how, whole);
     check_packets(how, whole);
-    check_query(how, whole);
     return 0;
 }
