@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/drain.hpp>
-#include <ptspec/simulate/faulting_port.hpp>
 #include <ptspec/driver/pause.hpp>
 
 #include <support/check_twice.hpp>
+#include <support/faulting_port.hpp>
 #include <support/world.hpp>
 
 #include <doctest/doctest.h>
@@ -316,7 +316,7 @@ TEST_CASE("after a fault in the handler tracing continues, and no byte is read t
                 traced_ring now{how};
                 now.run(branches);
                 (void)now.cpu.write(reg::ia32_perf_global_status_set::address, uint64_t{1} << 55);
-                simulate::faulting_port port{now.cpu, number};
+                test::faulting_port port{now.cpu, number};
                 auto const result = driver::on_topa_pmi(
                     port, [&](auto const& at) { return now.drain(at).next; }, [] {});
                 faulted = static_cast<bool>(result.fault.happened);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/enable.hpp>
-#include <ptspec/simulate/faulting_port.hpp>
 #include <ptspec/simulate/recording_port.hpp>
 
 #include <support/check_twice.hpp>
 #include <support/driven_machine.hpp>
+#include <support/faulting_port.hpp>
 
 using namespace ptspec;
 using driver::trace_state;
@@ -245,7 +245,7 @@ TEST_CASE("a restart that cannot clear TraceEn reports it, and programs nothing"
     CHECK_TWICE([](auto value) {
         world now;
         (void)driver::enable(now.cpu, topa_plan);
-        simulate::faulting_port port{now.cpu, value(0U)};
+        test::faulting_port port{now.cpu, value(0U)};
         auto const result = driver::restart(port, topa_plan);
         return result.fault.index == 0x570 && result.trace == trace_state::still_tracing &&
                port.count() == 1;
@@ -272,7 +272,7 @@ TEST_CASE("MSRs that cannot be read back are reported, with the access (PRG-033)
     CHECK_TWICE([](auto value) {
         world now;
         (void)driver::enable(now.cpu, topa_plan);
-        simulate::faulting_port port{now.cpu, value(1U)};
+        test::faulting_port port{now.cpu, value(1U)};
         auto const result = driver::check_enabled(port, topa_plan);
         return !result && result.fault.index == 0x571 && !result.fault.is_write &&
                result.fault.number == 1 && !result.is_ours;

@@ -5,7 +5,6 @@
 #include <ptspec/driver/switch_context.hpp>
 #include <ptspec/driver/drain.hpp>
 #include <ptspec/driver/detect.hpp>
-#include <ptspec/simulate/faulting_port.hpp>
 #include <ptspec/driver/guards.hpp>
 #include <ptspec/driver/pause.hpp>
 #include <ptspec/simulate/recording_port.hpp>
@@ -15,6 +14,7 @@
 
 #include <support/check_twice.hpp>
 #include <support/driven_machine.hpp>
+#include <support/faulting_port.hpp>
 
 using namespace ptspec;
 using driver::trace_state;
@@ -46,7 +46,7 @@ constexpr auto survives_faults(Prepare&& prepare, Procedure&& procedure) -> bool
         if (number == 64) { return false; }  // an access after a fault: a loop
         world now;
         prepare(now.cpu);
-        simulate::faulting_port port{now.cpu, number};
+        test::faulting_port port{now.cpu, number};
         auto const result = procedure(port);
         bool const is_tracing = now.cpu.is_tracing();
         if (!port.fault().happened) {
@@ -72,7 +72,7 @@ template <class Procedure>
 constexpr auto survives_uncovered(Procedure&& procedure) -> bool {
     for (unsigned number = 0; number < 16; ++number) {
         test::world now{preset::P_FUT};
-        simulate::faulting_port port{now.cpu, number};
+        test::faulting_port port{now.cpu, number};
         auto const result = procedure(port);
         if (!port.fault().happened) { return number == 4 && !result.fault.happened; }
         if (!result.fault.happened || result.fault.index != port.fault().index ||
@@ -148,7 +148,7 @@ TEST_CASE("a fault while a context is saved or restored loses no saved state (PR
             world now;
             on(now.cpu);
             auto const saved = driver::save(now.cpu);
-            simulate::faulting_port port{now.cpu, number};
+            test::faulting_port port{now.cpu, number};
             auto const first = driver::restore(port, saved.state);
             if (first.fault.happened && now.cpu.is_tracing()) { return false; }
             if (first.fault.happened && !driver::restore(now.cpu, saved.state)) { return false; }
@@ -178,7 +178,7 @@ TEST_CASE("a fault in the handler of a PMI is reported, and the LVT is unmasked 
         };
         world other;  // the first access, of another MSR, is the one that decides
         (void)other;
-        simulate::faulting_port never{other.cpu, 1000};
+        test::faulting_port never{other.cpu, 1000};
         if (driver::on_topa_pmi(
                 never, [](driver::stopped_trace const&) { return driver::pmi_decision{}; }, [] {})
                 .outcome != driver::pmi_outcome::not_topa) {
@@ -196,7 +196,7 @@ TEST_CASE("after a fault in the handler of a PMI, its recovery traces again, and
                 world now;
                 if (was_tracing) { on(now.cpu); }
                 (void)now.cpu.write(reg::ia32_perf_global_status_set::address, uint64_t{1} << 55);
-                simulate::faulting_port port{now.cpu, number};
+                test::faulting_port port{now.cpu, number};
                 unsigned reads = 0;
                 auto const drain = [&](driver::stopped_trace const&) {
                     ++reads;
@@ -306,7 +306,7 @@ TEST_CASE("a fault while detecting ends with an answer, and writes nothing (PRG-
         for (unsigned number = 0; number < 16; ++number) {
             world now;
             simulate::recording_port log{now.cpu};
-            simulate::faulting_port port{log, number};
+            test::faulting_port port{log, number};
             auto const found = driver::detect(now.cpu, port);
             for (auto const& one : log) {
                 if (one.what == simulate::logged_access::kind::write) { return false; }
@@ -326,7 +326,7 @@ TEST_CASE("a fault while detecting ends with an answer, and writes nothing (PRG-
 TEST_CASE("after a fault of IA32_DEBUGCTL the trace may not be enabled (PRG-150)") {
     CHECK_TWICE([](auto value) {
         world now;
-        simulate::faulting_port port{now.cpu, value(0U)};
+        test::faulting_port port{now.cpu, value(0U)};
         auto const excludes = driver::check_lbr(port, preset::broadwell);
         return excludes.fault.index == reg::ia32_debugctl::address && excludes.excludes &&
                !excludes.records && !excludes && port.count() == 1;
@@ -339,7 +339,7 @@ TEST_CASE("an MSR that faults from some access on stops each procedure at once")
             for (unsigned number = 0; number < 32; ++number) {
                 world now;
                 prepare(now.cpu);
-                simulate::faulting_port port{now.cpu, number, true};
+                test::faulting_port port{now.cpu, number, true};
                 auto const result = procedure(port);
                 if (!port.fault().happened) { return number != 0; }
                 if (!result.fault.happened || port.count() > number + 3) { return false; }

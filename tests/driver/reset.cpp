@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/simulate/faulting_port.hpp>
 #include <ptspec/simulate/recording_port.hpp>
 #include <ptspec/driver/reset.hpp>
 
 #include <support/check_twice.hpp>
 #include <support/driven_machine.hpp>
+#include <support/faulting_port.hpp>
 
 using namespace ptspec;
 using driver::trace_state;
@@ -83,7 +83,7 @@ TEST_CASE("after a cold reset another agent's trace is left alone, and a fault i
         (void)driver::enable(now.cpu, topa_plan);
         two_regions const buffer;
         auto const in_use = driver::after_cold_reset(now.cpu, buffer.ring, now.memory.trace);
-        simulate::faulting_port port{now.cpu, value(0U)};
+        test::faulting_port port{now.cpu, value(0U)};
         auto const faulted = driver::after_cold_reset(port, buffer.ring, now.memory.trace);
         return in_use.trace == trace_state::enabled && in_use.part.count == 0 &&
                faulted.fault.index == 0x570 && faulted.trace == trace_state::unknown;

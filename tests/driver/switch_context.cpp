@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/switch_context.hpp>
-#include <ptspec/simulate/faulting_port.hpp>
 #include <ptspec/simulate/recording_port.hpp>
 #include <ptspec/simulate/ports.hpp>
 
 #include <support/check_twice.hpp>
 #include <support/driven_machine.hpp>
+#include <support/faulting_port.hpp>
 
 using namespace ptspec;
 using driver::trace_state;
@@ -81,7 +81,7 @@ TEST_CASE("a save that faulted is repeated with CTL as it was (PRG-100,103)") {
             world now{preset::P_FUT};
             (void)driver::enable(now.cpu, all_ranges());
             (void)now.cpu.on(action::indirect_jump{value(uint64_t{0x1800})});
-            simulate::faulting_port port{now.cpu, number};
+            test::faulting_port port{now.cpu, number};
             auto saved = driver::save(port);
             if (!saved.fault.happened) { return number > 10; }
             if (saved) { return false; }
@@ -103,7 +103,7 @@ TEST_CASE("a save that faulted is repeated with CTL as it was (PRG-100,103)") {
             world now{preset::P_FUT};
             (void)driver::enable(now.cpu, all_ranges());
             (void)now.cpu.on(action::indirect_jump{value(uint64_t{0x1800})});
-            simulate::faulting_port port{now.cpu, number};
+            test::faulting_port port{now.cpu, number};
             auto const failed = driver::save(port);
             if (!failed.fault.happened) { return number > 10; }
             auto const saved = driver::save(now.cpu);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/simulate/faulting_port.hpp>
 #include <ptspec/simulate/recording_port.hpp>
 #include <ptspec/driver/topa_pmi.hpp>
 
 #include <support/check_twice.hpp>
 #include <support/driven_machine.hpp>
+#include <support/faulting_port.hpp>
 
 using namespace ptspec;
 using driver::pmi_decision;
@@ -181,7 +181,7 @@ TEST_CASE("the result of the handler names the access that faulted (PRG-122)") {
         (void)driver::enable(now.cpu, topa_plan);
         now.run_until_pmi();
         (void)now.cpu.deliver_pmi();
-        simulate::faulting_port port{now.cpu, value(4U)};
+        test::faulting_port port{now.cpu, value(4U)};
         auto const result = driver::on_topa_pmi(port, resume, [] {});
         return !result && result.fault.index == 0x560 && result.fault.number == 4 &&
                result.outcome == driver::pmi_outcome::deferred && !now.cpu.is_tracing();
@@ -223,7 +223,7 @@ TEST_CASE("a new position whose writes faulted is in the result (PRG-086,122)") 
         (void)driver::enable(now.cpu, topa_plan);
         now.run_until_pmi();
         (void)now.cpu.deliver_pmi();
-        simulate::faulting_port port{now.cpu, value(8U)};  // the write of MASK_PTRS
+        test::faulting_port port{now.cpu, value(8U)};  // the write of MASK_PTRS
         auto const result = driver::on_topa_pmi(
             port,
             [](driver::stopped_trace const&) {

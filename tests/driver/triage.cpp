@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/simulate/recording_port.hpp>
-#include <ptspec/simulate/faulting_port.hpp>
 #include <ptspec/driver/triage.hpp>
 
 #include <support/check_twice.hpp>
 #include <support/driven_machine.hpp>
+#include <support/faulting_port.hpp>
 
 using namespace ptspec;
 using driver::end_reason;
@@ -164,7 +164,7 @@ TEST_CASE("recovering writes CTL again only if STATUS was written and TraceEn wa
     CHECK_TWICE([](auto value) {
         world now;
         (void)driver::enable(now.cpu, topa_plan);
-        simulate::faulting_port port{now.cpu, value(4U)};  // the write of STATUS
+        test::faulting_port port{now.cpu, value(4U)};  // the write of STATUS
         auto const faulted = driver::recover(port, topa_plan.ctl);
         bool const stays_off = !faulted && faulted.fault.index == 0x571 && port.count() == 5 &&
                                !now.cpu.is_tracing();

@@ -3,8 +3,8 @@
 
 #include <ptspec/driver/msr_sequence.hpp>
 
-/// For tests of drivers: a port with a fault.
-namespace ptspec::simulate {
+// For tests of drivers: a port with a fault.
+namespace ptspec::test {
 
 /// Passes accesses on to another port, except those that fault: the access with this number,
 /// counted from 0, and with `persistent` all later accesses to the same MSR.
@@ -49,4 +49,4 @@ private:
     driver::msr_fault fault_{};
 };
 
-}  // namespace ptspec::simulate
+}  // namespace ptspec::test
