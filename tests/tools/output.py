@@ -85,7 +85,8 @@ SMALL, BIG = False, True
 FORMS = {
     "after_reset": [(SMALL, [])], "driver_skeleton": [(SMALL, [])], "first_trace": [(SMALL, [])],
     "folders": [], "fuzz_loop": [(SMALL, [])], "gp_check": [(SMALL, [])],
-    "guest_coverage": [(SMALL, [])], "guest_part": [(SMALL, [])], "hypervisor_exit": [(SMALL, [])],
+    "guest_coverage": [(SMALL, [])], "guest_output": [(SMALL, [])], "guest_part": [(SMALL, [])],
+    "hypervisor_exit": [(SMALL, [])],
     "nested_guest": [(SMALL, [])], "pt_definitions": [(SMALL, [])], "round_trip": [(SMALL, [])],
     "start": [(SMALL, [])], "td_host": [(SMALL, [])],
     "perf_events": [(SMALL, []), (BIG, [PERF])],
