@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The functions that a freestanding implementation must provide, and the program's entry point.
-// Together with all_functions.cpp it links to a program without further dependencies.
+// Together with the functions of the library it links to a program without further dependencies.
 
 #include <stddef.h>
 
