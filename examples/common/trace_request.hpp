@@ -48,9 +48,9 @@ template <class Period>
 auto period_of(std::string_view text) -> Period {
     bool const is_length = !text.empty() && (text.back() == 'K' || text.back() == 'M');
     if (!is_length) {
-        auto const encoding = number_of(text, 10);
-        if (encoding > 15) { throw tool::failure{"encodings are 0 to 15"}; }
-        return Period::encoded(wrapped{encoding});
+        auto const found = Period::try_encoded(number_of(text, 10));
+        if (!found) { throw tool::failure{"encodings are 0 to 15"}; }
+        return found.period;
     }
     if constexpr (same_as<Period, config::psb_period>) {
         auto const found = Period::try_of_bytes(bytes_of(text));

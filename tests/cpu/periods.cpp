@@ -62,22 +62,6 @@ TEST_CASE("at run time an amount without an encoding is rejected (REG-048)") {
     });
 }
 
-TEST_CASE("the nearest period has the smallest ratio to the amount") {
-    CHECK_TWICE([](auto value) {
-        // 2896.3 is the geometric mean of 2048 and 4096: both are equally near.
-        return psb_period::nearest_to_bytes(value(uint64_t{2896})).bytes() == 2048 &&
-               psb_period::nearest_to_bytes(value(uint64_t{2897})).bytes() == 4096 &&
-               psb_period::nearest_to_bytes(value(uint64_t{10000})).bytes() == 8192 &&
-               psb_period::nearest_to_bytes(value(uint64_t{0})).bytes() == 2048 &&
-               psb_period::nearest_to_bytes(value(~uint64_t{0})).bytes() == 0x400'0000 &&
-               mtc_period::nearest_to_crystal_cycles(value(uint64_t{6})).crystal_cycles() == 8 &&
-               mtc_period::nearest_to_crystal_cycles(value(uint64_t{5})).crystal_cycles() == 4 &&
-               cyc_threshold::nearest_to_cycles(value(uint64_t{0})).cycles() == 0 &&
-               cyc_threshold::nearest_to_cycles(value(uint64_t{1})).cycles() == 1 &&
-               cyc_threshold::nearest_to_cycles(value(uint64_t{1} << 40)).cycles() == 16384;
-    });
-}
-
 TEST_CASE("an encoding at run time is truncated to four bits, or checked") {
     CHECK_TWICE([](auto value) {
         auto const refused = [](auto const& got) { return !got && got.broken == rule::REG_028; };

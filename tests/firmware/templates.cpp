@@ -539,19 +539,6 @@ auto fw_supports(capabilities const& of, unsigned n) noexcept -> uint64_t {
     };
     return answers[n % 14];
 }
-auto fw_periods(uint64_t n) noexcept -> uint64_t {
-    uint64_t const answers[] = {
-        cpu::mtc_period::try_of_crystal_cycles(n).period.crystal_cycles(),
-        cpu::cyc_threshold::try_of_cycles(n).period.cycles(),
-        cpu::psb_period::try_of_bytes(n).period.bytes(),
-        cpu::mtc_period::nearest_to_crystal_cycles(n).encoding(),
-        cpu::cyc_threshold::nearest_to_cycles(n).encoding(),
-        cpu::psb_period::nearest_to_bytes(n).encoding(),
-        cpu::mtc_period::try_encoded(n).period.encoding(),
-        cpu::cyc_threshold::try_encoded(n).period.encoding(),
-    };
-    return answers[n % 8];
-}
 
 // -------------------------------------------------------------------------------- access
 

@@ -68,11 +68,15 @@ protected:
         return amount_of(encoding_);
     }
 
-    static constexpr auto of_literal(uint64_t const& amount) -> checked_period<Period> {
+    /// Calls `Stop`, a function of build_error, if there is no encoding for this amount.
+    template <auto Stop>
+    static consteval auto of_literal(uint64_t const& amount) -> Period {
         if (!ptspec::detail::is_known(amount)) {
             build_error::a_run_time_number_needs_a_function_that_begins_with_try();
         }
-        return try_of(amount);
+        auto const found = try_of(amount);
+        if (!found) { Stop(); }
+        return found.period;
     }
     /// Errors: REG-048 no encoding for this amount.
     static constexpr auto try_of(uint64_t amount) noexcept -> checked_period<Period> {
@@ -80,17 +84,6 @@ protected:
             if (amount_of(encoding) == amount) { return {.period = from_encoding(encoding)}; }
         }
         return {.broken = rule::REG_048};
-    }
-    /// The period with the smallest ratio to `amount`.
-    static constexpr auto nearest_to(uint64_t amount) noexcept -> Period {
-        uint64_t const most = amount_of(last_encoding);
-        uint64_t const wanted = amount < most ? amount : most;
-        unsigned encoding = 0;
-        while (encoding < last_encoding &&
-               wanted * wanted > amount_of(encoding) * amount_of(encoding + 1)) {
-            ++encoding;
-        }
-        return from_encoding(encoding);
     }
 
 private:
@@ -119,17 +112,12 @@ public:
     mtc_period(int) = delete;  // of_crystal_cycles(n), or encoded(n) for MTCFreq
 
     [[nodiscard]] static consteval auto of_crystal_cycles(uint64_t const& cycles) -> mtc_period {
-        auto const found = of_literal(cycles);
-        if (!found) { build_error::an_MTC_period_is_a_power_of_two_up_to_32768_crystal_cycles(); }
-        return found.period;
+        return of_literal<build_error::an_MTC_period_is_a_power_of_two_up_to_32768_crystal_cycles>(
+            cycles);
     }
     [[nodiscard]] static constexpr auto try_of_crystal_cycles(uint64_t cycles) noexcept
         -> checked_period<mtc_period> {
         return try_of(cycles);
-    }
-    [[nodiscard]] static constexpr auto nearest_to_crystal_cycles(uint64_t cycles) noexcept
-        -> mtc_period {
-        return nearest_to(cycles);
     }
     [[nodiscard]] constexpr auto crystal_cycles() const noexcept -> uint64_t { return amount(); }
 };
@@ -145,17 +133,12 @@ public:
     cyc_threshold(int) = delete;  // of_cycles(n), or encoded(n) for CycThresh
 
     [[nodiscard]] static consteval auto of_cycles(uint64_t const& cycles) -> cyc_threshold {
-        auto const found = of_literal(cycles);
-        if (!found) { build_error::a_CYC_threshold_is_0_or_a_power_of_two_up_to_16384_cycles(); }
-        return found.period;
+        return of_literal<build_error::a_CYC_threshold_is_0_or_a_power_of_two_up_to_16384_cycles>(
+            cycles);
     }
     [[nodiscard]] static constexpr auto try_of_cycles(uint64_t cycles) noexcept
         -> checked_period<cyc_threshold> {
         return try_of(cycles);
-    }
-    [[nodiscard]] static constexpr auto nearest_to_cycles(uint64_t cycles) noexcept
-        -> cyc_threshold {
-        return nearest_to(cycles);
     }
     [[nodiscard]] constexpr auto cycles() const noexcept -> uint64_t { return amount(); }
 };
@@ -171,16 +154,11 @@ public:
     psb_period(int) = delete;  // of_bytes(n), or encoded(n) for PSBFreq
 
     [[nodiscard]] static consteval auto of_bytes(uint64_t const& bytes) -> psb_period {
-        auto const found = of_literal(bytes);
-        if (!found) { build_error::a_PSB_period_is_a_power_of_two_from_2_KB_to_64_MB(); }
-        return found.period;
+        return of_literal<build_error::a_PSB_period_is_a_power_of_two_from_2_KB_to_64_MB>(bytes);
     }
     [[nodiscard]] static constexpr auto try_of_bytes(uint64_t bytes) noexcept
         -> checked_period<psb_period> {
         return try_of(bytes);
-    }
-    [[nodiscard]] static constexpr auto nearest_to_bytes(uint64_t bytes) noexcept -> psb_period {
-        return nearest_to(bytes);
     }
     [[nodiscard]] constexpr auto bytes() const noexcept -> uint64_t { return amount(); }
 };
