@@ -184,17 +184,6 @@ TEST_CASE("conforms_all takes the fields of ToPA entries and of packets") {
     });
 }
 
-TEST_CASE("the mask of the reserved bits") {
-    CHECK_TWICE([](auto value) {
-        return conforms_reserved<ctl>(value(0xFE7F'0000'7084'0000)) &&
-               conforms_reserved<entry>(value(0xC2A)) &&
-               conforms_reserved<entry>(value(0xFFF0'0000'0000'0C2A), max_phys_addr{value(52U)});
-    });
-    CHECK(!conforms_reserved<ctl>(at_run_time(0xFE7F'0000'7084'0001)));
-    CHECK(!conforms_reserved<ctl>(at_run_time(0xFE7F'0000'7080'0000)));
-    CHECK(!conforms_reserved<entry>(at_run_time(0xC2A), max_phys_addr{52}));
-}
-
 TEST_CASE("the address of a register, a VMCS field and a word in memory") {
     CHECK_TWICE([](auto value) {
         return conforms_address<ctl>(value(0x570)) &&

@@ -31,8 +31,6 @@ void the_definition_lacks_a_bit_of_the_field();
 template <unsigned Bit>
 void the_member_moves_a_bit();
 template <unsigned Bit>
-void a_reserved_bit_differs();
-template <unsigned Bit>
 void the_opcode_differs();
 template <unsigned Bit>
 void the_opcode_mask_differs();
@@ -59,7 +57,6 @@ enum class difference : uint8_t {
     bit_outside,
     bit_missing,
     bit_moved,
-    reserved_bit,
     opcode,
     opcode_mask,
 };
@@ -78,7 +75,6 @@ struct errors_at<index_list<Bit...>> {
     static constexpr table outside{build_error::the_definition_has_a_bit_outside_the_field<Bit>...};
     static constexpr table missing{build_error::the_definition_lacks_a_bit_of_the_field<Bit>...};
     static constexpr table moved{build_error::the_member_moves_a_bit<Bit>...};
-    static constexpr table reserved{build_error::a_reserved_bit_differs<Bit>...};
     static constexpr table opcode{build_error::the_opcode_differs<Bit>...};
     static constexpr table opcode_mask{build_error::the_opcode_mask_differs<Bit>...};
 };
@@ -93,7 +89,6 @@ constexpr void stop_at_bit(uint64_t bit, difference what) {
         case difference::bit_outside: return errors::outside[bit]();
         case difference::bit_missing: return errors::missing[bit]();
         case difference::bit_moved: return errors::moved[bit]();
-        case difference::reserved_bit: return errors::reserved[bit]();
         case difference::opcode: return errors::opcode[bit]();
         case difference::opcode_mask: return errors::opcode_mask[bit]();
     }
@@ -441,16 +436,6 @@ template <class Word, class... Named>
     (detail::check_names<Word>(fields), ...);
     detail::check_counts<Named...>(typename Word::layout::rows{});
     return (true && ... && fields.conform);
-}
-
-/// True if a mask has exactly the reserved bits of a word, including the address bits at and above
-/// MAXPHYADDR if it is given.
-template <class Word>
-[[nodiscard]] constexpr auto conforms_reserved(defined_number auto mask,
-                                               max_phys_addr width = {64}) noexcept -> bool {
-    static_assert(Word::layout::bits <= 64);
-    return detail::same_bits(Word::reserved_mask(width.bits), detail::number_of(mask),
-                             detail::difference::reserved_bit);
 }
 
 // ------------------------------------------------------------------------------------ numbers

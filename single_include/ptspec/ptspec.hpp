@@ -1957,11 +1957,6 @@ namespace ptspec {
     return address & ~(size - 1);
 }
 
-/// True for 1, 2, 4 and so on.
-[[nodiscard]] constexpr auto is_power_of_two(uint64_t value) noexcept -> bool {
-    return value != 0 && (value & (value - 1)) == 0;
-}
-
 /// Sign-extends bit `width` - 1 into bits 63:`width`. `width` is 1 to 64.
 [[nodiscard]] constexpr auto sign_extended(uint64_t value, unsigned width) noexcept -> uint64_t {
     unsigned const above = 64 - width;
@@ -16047,7 +16042,7 @@ public:
             ratio_ = detail::ratio::of(non_turbo_, core);
             if (is_widened_) { current_ = detail::rate_range::of(non_turbo_, core, tolerance_); }
             if (!has_mixed_ratios_) { use_rates(current_); }
-            is_calibrated_ = is_clean_ = is_widened_ = false;
+            is_clean_ = is_widened_ = false;
         }
         refresh();
         return rule::none;
@@ -16161,8 +16156,6 @@ public:
     [[nodiscard]] constexpr auto ticks_per_cycle() const noexcept -> uint64_t {
         return ratio_.scaled();
     }
-    /// True if the ratio was measured between two TSCs or MTCs, not taken from a CBR.
-    [[nodiscard]] constexpr auto is_calibrated() const noexcept -> bool { return is_calibrated_; }
 
     // --------------------------------------------------------------------------- losses
 
@@ -16374,7 +16367,7 @@ private:
         core_ = core;
         current_ = range;
         ratio_ = found;
-        is_calibrated_ = is_clean_ = is_widened_ = false;
+        is_clean_ = is_widened_ = false;
     }
     constexpr void add_cycles(uint64_t value) noexcept {
         is_fresh_ = true;
@@ -16413,8 +16406,6 @@ private:
             // Each end of the interval may be anywhere in its cycle.
             if (apart > 2 * (least_cycle_ + 1) + error) [[unlikely]] {
                 replace_ratio(ticks, error);
-            } else {
-                is_calibrated_ = true;
             }
         }
         is_clean_ = is_exact;
@@ -16424,7 +16415,6 @@ private:
         auto const nominal = detail::ratio::of(non_turbo_, core_);
         if (!found.is_known() || (nominal.is_known() && !found.is_near(nominal))) { return; }
         ratio_ = found;
-        is_calibrated_ = true;
         uint64_t const edge = anchor_ + ticks;
         bool const is_within = edge + error >= low_ + rates_.least_of(cycles_) &&
                                edge <= detail::saturating_add(high_of(cycles_), error);
@@ -16497,8 +16487,7 @@ private:
     bool has_mixed_ratios_ = false;  ///< a CBR since the last CYC
     bool is_exact_ = false;          ///< the anchor has a CYC
     bool is_unlimited_ = false;
-    bool is_clean_ = false;  ///< the ratio can be measured from the anchor on
-    bool is_calibrated_ = false;
+    bool is_clean_ = false;    ///< the ratio can be measured from the anchor on
     bool is_widened_ = false;  ///< `current_` includes a measured ratio that contradicts the CBR
     bool edge_is_mtc_ = false;
     bool has_tsc_in_psb_plus_ = false;
@@ -24600,34 +24589,6 @@ template <memory_port Memory>
     return {0, detail::bytes_until_zeros(in, {0, in.bytes}, memory)};
 }
 
-/// The number of bytes at the start of `newer` that `older` ends with: two snapshots of a ring that
-/// overwrites its oldest bytes have them in common. The largest such number; the bytes after it
-/// continue `older`.
-///
-/// Takes time in proportion to the shorter one, for any bytes. Positions alone do not tell whether
-/// a lap passed between the snapshots.
-/// Source: PRG-140.
-[[nodiscard]] constexpr auto overlap_of(byte_view older, byte_view newer) noexcept -> size_t {
-    constexpr uint64_t base = 0x0010'0000'01B3;  // of the polynomial; odd
-    size_t most = older.size() < newer.size() ? older.size() : newer.size();
-    // Equal hashes of different bytes are improbable, and bounded: each attempt looks at fewer.
-    for (unsigned attempt = 0; attempt < 4 && most != 0; ++attempt) {
-        uint64_t end_hash = 0;    // of the last bytes of the older
-        uint64_t start_hash = 0;  // of the first bytes of the newer
-        uint64_t power = 1;
-        size_t found = 0;
-        for (size_t count = 1; count <= most; ++count) {
-            end_hash += power * (older[older.size() - count] + 1U);
-            start_hash = start_hash * base + newer[count - 1] + 1U;
-            power *= base;
-            if (end_hash == start_hash) { found = count; }
-        }
-        if (found == 0 || older.from(older.size() - found) == newer.first(found)) { return found; }
-        most = found - 1;
-    }
-    return 0;
-}
-
 // ------------------------------------------------------------------------------------ one range
 
 /// The trace in a single range, which is circular.
@@ -25184,23 +25145,6 @@ template <same_as<capabilities> Capabilities = capabilities>
     return set.secondary.get<reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr>()
                ? guest_output::guest_physical
                : guest_output::shadow;
-}
-
-namespace build_error {
-void vm_entry_fails_on_the_controls_of_intel_pt();
-void vm_entry_loads_ctl_while_the_host_traces();
-}  // namespace build_error
-
-/// Controls that are known while compiling. If VM entry would fail on them they do not compile.
-/// `host` is IA32_RTIT_CTL at the start of VM entry.
-///
-/// Source: REG-129, REG-130, REG-132, REG-135.
-[[nodiscard]] consteval auto constant_controls(capabilities const& caps, controls set,
-                                               ia32_rtit_ctl host) -> controls {
-    rule const broken = broken_rule(caps, set, host);
-    if (broken == rule::REG_130) { build_error::vm_entry_loads_ctl_while_the_host_traces(); }
-    if (broken != rule::none) { build_error::vm_entry_fails_on_the_controls_of_intel_pt(); }
-    return set;
 }
 
 /// True if EPTP switching by VMFUNC exits: while TraceEn is 1, output translated by EPT would go to
@@ -26515,22 +26459,6 @@ constexpr auto load_rest(guest_pt& guest, uint8_t const* from) noexcept -> bool 
     guest.hidden_byte_count = 0;
     return checked;
 }
-
-// ------------------------------------------------------------------------------------ a port
-
-/// The MSRs of Intel PT as the guest sees them, between VM exit and VM entry: each access is an
-/// exit. For a driver or a nested hypervisor that runs in a test.
-struct guest_msr_port {
-    guest_pt& guest;
-
-    [[nodiscard]] constexpr auto read(uint32_t index) noexcept -> port_value {
-        auto const answer = on_rdmsr(guest, index);
-        return {static_cast<bool>(answer), answer.value};
-    }
-    [[nodiscard]] constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
-        return static_cast<bool>(on_wrmsr(guest, index, value));
-    }
-};
 
 }  // namespace ptspec::vmx
 

@@ -38,17 +38,6 @@ TEST_CASE("align_down returns the next lower multiple, or the address if it is a
     });
 }
 
-TEST_CASE("a power of two has exactly one bit set") {
-    CHECK_TWICE([](auto value) {
-        for (unsigned bit = 0; bit < 64; ++bit) {
-            if (!is_power_of_two(value(uint64_t{1}) << bit)) { return false; }
-        }
-        return !is_power_of_two(value(uint64_t{0})) && !is_power_of_two(value(uint64_t{3})) &&
-               !is_power_of_two(value(uint64_t{6})) && !is_power_of_two(value(all)) &&
-               !is_power_of_two(value(uint64_t{0x8000'0000'0000'0001}));
-    });
-}
-
 TEST_CASE("sign extension copies the top bit of the width to all higher bits") {
     CHECK_TWICE([](auto value) {
         return sign_extended(value(uint64_t{0x7FFF}), 16) == 0x7FFF &&

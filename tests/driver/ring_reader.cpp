@@ -335,69 +335,6 @@ TEST_CASE("without a position the trace ends after the last byte that is not zer
     });
 }
 
-TEST_CASE("two snapshots of a ring have the longest common part trimmed") {
-    auto const text = [](char const* letters) {
-        byte_array<32> bytes{};
-        size_t count = 0;
-        for (; letters[count] != 0; ++count) {
-            bytes.bytes[count] = static_cast<uint8_t>(letters[count]);
-        }
-        struct {
-            byte_array<32> bytes;
-            size_t count;
-        } const result{bytes, count};
-        return result;
-    };
-    CHECK_TWICE([&](auto value) {
-        auto const overlap = [&](char const* a, char const* b) {
-            auto const older = text(a);
-            auto const newer = text(b);
-            return driver::overlap_of(byte_view{older.bytes}.first(older.count),
-                                      byte_view{newer.bytes}.first(newer.count));
-        };
-        return overlap("abcdef", "defgh") == value(size_t{3}) && overlap("abc", "abc") == 3 &&
-               overlap("abc", "xyz") == 0 && overlap("", "abc") == 0 && overlap("abc", "") == 0 &&
-               overlap("aaab", "aab") == 3 && overlap("abab", "ababc") == 4 &&
-               overlap("xabcabc", "abcabcd") == 6 && overlap("long older", "r") == 1 &&
-               overlap("q", "quick") == 1 && overlap("abcd", "bcde") == 3;
-    });
-}
-
-TEST_CASE("trimming an overlap takes linear time for any bytes") {
-    std::vector<uint8_t> const zeros(1 << 20);
-    std::vector<uint8_t> other(1 << 20);
-    other.back() = 1;
-    CHECK(driver::overlap_of({zeros.data(), zeros.size()}, {zeros.data(), zeros.size()}) ==
-          zeros.size());
-    CHECK(driver::overlap_of({other.data(), other.size()}, {zeros.data(), zeros.size()}) == 0);
-    CHECK(driver::overlap_of({zeros.data(), zeros.size()}, {other.data(), other.size()}) ==
-          zeros.size() - 1);
-}
-
-TEST_CASE("equal hashes of different bytes are no overlap") {
-    // The Thue-Morse sequence and its complement have equal polynomial hashes modulo 2^64, for any
-    // odd base, from 2048 bytes on.
-    constexpr size_t count = 4096;
-    std::vector<uint8_t> older(count);
-    std::vector<uint8_t> newer(count);
-    for (size_t i = 0; i < count; ++i) {
-        bool odd = false;
-        for (size_t bits = i; bits != 0; bits &= bits - 1) { odd = !odd; }
-        older[i] = odd;
-        newer[i] = !odd;
-    }
-    byte_view const one{older.data(), count};
-    byte_view const two{newer.data(), count};
-    size_t longest = 0;
-    for (size_t some = 1; some <= count; ++some) {
-        if (one.from(count - some) == two.first(some)) { longest = some; }
-    }
-    size_t const found = driver::overlap_of(one, two);
-    CHECK(one.from(count - found) == two.first(found));
-    CHECK(found <= longest);
-    CHECK(longest < count);
-}
-
 TEST_CASE("an update and a part are empty until they are set") {
     CHECK_TWICE([](auto value) {
         driver::ring_update const none{};

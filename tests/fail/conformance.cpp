@@ -122,17 +122,6 @@ static_assert(conforms<topa::entry::Base>(0x000F'FFFF'FFFF'F000));
 #endif
 }  // namespace conformance_address_mask
 
-namespace conformance_reserved {
-/// Bit 18 is reserved, too.
-// expect: a_reserved_bit_differs
-// expect: Bit = 18] | bit_differs<18U>
-#ifndef SHOULD_FAIL
-static_assert(conforms_reserved<ctl>(0xFE7F'0000'7084'0000));
-#else
-static_assert(conforms_reserved<ctl>(0xFE7F'0000'7080'0000));
-#endif
-}  // namespace conformance_reserved
-
 namespace conformance_value {
 /// The definition is the encoding of another range, filter.
 // expect: the_definition_is_another_value_of_the_field

@@ -23,38 +23,6 @@ auto enter_guest(vmx::guest_pt& guest, vmx::host_pt& host, simulate::msr_model<1
 }
 }  // namespace entry_without_controls
 
-namespace vm_entry_while_tracing {
-/// The host traces, and this entry loads IA32_RTIT_CTL.
-// expect: vm_entry_loads_ctl_while_the_host_traces
-#ifndef SHOULD_FAIL
-constexpr reg::ia32_rtit_ctl host{0x250C};
-#else
-constexpr reg::ia32_rtit_ctl host{0x250D};
-#endif
-
-auto controls_of_guest() {
-    constexpr auto set = vmx::with_guest_pt(cpu::preset::ice_lake_u, {.enable_ept = true},
-                                            vmx::guest_output::guest_physical);
-    return vmx::constant_controls(cpu::preset::ice_lake_u, set, host);
-}
-}  // namespace vm_entry_while_tracing
-
-namespace vm_entry_with_missing_control {
-/// This processor does not have the controls of Intel PT.
-// expect: vm_entry_fails_on_the_controls_of_intel_pt
-#ifndef SHOULD_FAIL
-constexpr auto const& caps = cpu::preset::ice_lake_u;
-#else
-constexpr auto const& caps = cpu::preset::skylake_x;
-#endif
-
-auto controls_of_guest() {
-    constexpr auto set = vmx::with_guest_pt(cpu::preset::ice_lake_u, {.enable_ept = true},
-                                            vmx::guest_output::guest_physical);
-    return vmx::constant_controls(caps, set, {0x250C});
-}
-}  // namespace vm_entry_with_missing_control
-
 namespace parts_of_another_rewriting {
 /// These parts of a trace were found for PIPs; a new TSC offset changes TSCs.
 // expect: no matching function for call to

@@ -60,6 +60,11 @@ struct fed : trace::clock {
 constexpr clock_options simple{
     .mtc_freq = 3, .max_non_turbo_ratio = 24, .tsc_numerator = 2, .tsc_denominator = 1};
 
+constexpr auto ticks_of_500_cycles(fed clock) -> uint64_t {
+    uint64_t const before = clock.at();
+    return clock.cyc(500).at() - before;
+}
+
 constexpr auto with(clock_options how, auto change) -> clock_options {
     change(how);
     return how;
@@ -230,20 +235,20 @@ TEST_CASE("the ratio is measured between two MTCs, and a CBR replaces it (PKT-31
     CHECK_TWICE([](auto value) {
         fed clock{value(with(simple, [](auto& how) { how.tsc_numerator = 100; }))};
         clock.tsc(0).tma(0, 0).cbr(24).cyc(700).mtc(1);
-        bool const not_yet = !clock.is_calibrated();  // from a TSC to an MTC
-        clock.cyc(1000).mtc(2);                       // 800 ticks
-        bool const measured = clock.is_calibrated() && clock.cyc(500).at() == 1600 + 400;
+        bool const not_yet = ticks_of_500_cycles(clock) == 500;  // from a TSC to an MTC
+        clock.cyc(1000).mtc(2);                                  // 800 ticks
+        bool const measured = clock.cyc(500).at() == 1600 + 400;
         clock.other<packet::psb>().cbr(24).other<packet::psbend>();
-        bool const kept = clock.is_calibrated();  // inside a PSB+
+        bool const kept = ticks_of_500_cycles(clock) == 400;  // inside a PSB+
         clock.cbr(24);
-        return not_yet && measured && kept && !clock.is_calibrated() &&
-               clock.cyc(500).at() == 1600 + 1000;
+        return not_yet && measured && kept && clock.cyc(500).at() == 1600 + 1000;
     });
     // A measurement that is far from the ratio of CBR is none: the clocks were off.
     CHECK_TWICE([](auto value) {
         fed clock{value(simple)};
-        clock.tsc(0).tma(0, 0).cbr(24).cyc(10).mtc(1).cyc(10).mtc(2);
-        return clock.is_calibrated() == false;
+        clock.tsc(0).tma(0, 0).cbr(24);
+        auto const before = ticks_of_500_cycles(clock);
+        return ticks_of_500_cycles(clock.cyc(10).mtc(1).cyc(10).mtc(2)) == before;
     });
 }
 
@@ -517,15 +522,15 @@ TEST_CASE("a TSC has 56 bits: the nearest to the last time, or to a reference (P
 TEST_CASE("CYC and MTC in a PSB+ mean the same; SKL168 loses some before it (PKT-116)") {
     CHECK_TWICE([](auto value) {
         auto const how = with(simple, [](auto& of) { of.tsc_numerator = 100; });
-        auto const calibrated_after_psb = [&](clock_options const& of) {
+        auto const ticks_after_psb = [&](clock_options const& of) {
             fed clock{of};
             clock.tsc(0).tma(0, 0).cbr(24).cyc(1).mtc(1).cyc(500).other<packet::psb>().cyc(500).mtc(
                 2);
-            return clock.at() == 1600 && clock.is_calibrated();
+            return clock.at() == 1600 ? ticks_of_500_cycles(clock) : 0;
         };
-        return calibrated_after_psb(value(how)) &&
-               !calibrated_after_psb(
-                   value(with(how, [](auto& of) { of.quirks = cpu::quirks(cpu::quirk::skl168); })));
+        return ticks_after_psb(value(how)) == 400 &&
+               ticks_after_psb(value(with(
+                   how, [](auto& of) { of.quirks = cpu::quirks(cpu::quirk::skl168); }))) == 500;
     });
 }
 

@@ -343,16 +343,6 @@ TEST_CASE("an interrupt is injected once (PRG-177)") {
     });
 }
 
-TEST_CASE("the guest's MSRs are a port: a driver of the library runs on it (PRG-030)") {
-    CHECK_TWICE([](auto value) {
-        guest_pt guest = a_guest();
-        vmx::guest_msr_port port{guest};
-        static_assert(msr_port<vmx::guest_msr_port>);
-        return port.write(0x570, value(uint64_t{0x2109})) && port.read(0x570).value == 0x2109 &&
-               !port.write(0x571, 0) && !port.read(0x584).has_value && !port.read(0x10).has_value;
-    });
-}
-
 TEST_CASE("a guest moves as an image, which is not trusted (REG-056, PRG-173)") {
     CHECK_TWICE([](auto value) {
         guest_pt guest = a_guest();

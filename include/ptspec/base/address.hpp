@@ -16,11 +16,6 @@ namespace ptspec {
     return address & ~(size - 1);
 }
 
-/// True for 1, 2, 4 and so on.
-[[nodiscard]] constexpr auto is_power_of_two(uint64_t value) noexcept -> bool {
-    return value != 0 && (value & (value - 1)) == 0;
-}
-
 /// Sign-extends bit `width` - 1 into bits 63:`width`. `width` is 1 to 64.
 [[nodiscard]] constexpr auto sign_extended(uint64_t value, unsigned width) noexcept -> uint64_t {
     unsigned const above = 64 - width;

@@ -250,34 +250,6 @@ template <memory_port Memory>
     return {0, detail::bytes_until_zeros(in, {0, in.bytes}, memory)};
 }
 
-/// The number of bytes at the start of `newer` that `older` ends with: two snapshots of a ring that
-/// overwrites its oldest bytes have them in common. The largest such number; the bytes after it
-/// continue `older`.
-///
-/// Takes time in proportion to the shorter one, for any bytes. Positions alone do not tell whether
-/// a lap passed between the snapshots.
-/// Source: PRG-140.
-[[nodiscard]] constexpr auto overlap_of(byte_view older, byte_view newer) noexcept -> size_t {
-    constexpr uint64_t base = 0x0010'0000'01B3;  // of the polynomial; odd
-    size_t most = older.size() < newer.size() ? older.size() : newer.size();
-    // Equal hashes of different bytes are improbable, and bounded: each attempt looks at fewer.
-    for (unsigned attempt = 0; attempt < 4 && most != 0; ++attempt) {
-        uint64_t end_hash = 0;    // of the last bytes of the older
-        uint64_t start_hash = 0;  // of the first bytes of the newer
-        uint64_t power = 1;
-        size_t found = 0;
-        for (size_t count = 1; count <= most; ++count) {
-            end_hash += power * (older[older.size() - count] + 1U);
-            start_hash = start_hash * base + newer[count - 1] + 1U;
-            power *= base;
-            if (end_hash == start_hash) { found = count; }
-        }
-        if (found == 0 || older.from(older.size() - found) == newer.first(found)) { return found; }
-        most = found - 1;
-    }
-    return 0;
-}
-
 // ------------------------------------------------------------------------------------ one range
 
 /// The trace in a single range, which is circular.

@@ -164,7 +164,7 @@ public:
             ratio_ = detail::ratio::of(non_turbo_, core);
             if (is_widened_) { current_ = detail::rate_range::of(non_turbo_, core, tolerance_); }
             if (!has_mixed_ratios_) { use_rates(current_); }
-            is_calibrated_ = is_clean_ = is_widened_ = false;
+            is_clean_ = is_widened_ = false;
         }
         refresh();
         return rule::none;
@@ -278,8 +278,6 @@ public:
     [[nodiscard]] constexpr auto ticks_per_cycle() const noexcept -> uint64_t {
         return ratio_.scaled();
     }
-    /// True if the ratio was measured between two TSCs or MTCs, not taken from a CBR.
-    [[nodiscard]] constexpr auto is_calibrated() const noexcept -> bool { return is_calibrated_; }
 
     // --------------------------------------------------------------------------- losses
 
@@ -491,7 +489,7 @@ private:
         core_ = core;
         current_ = range;
         ratio_ = found;
-        is_calibrated_ = is_clean_ = is_widened_ = false;
+        is_clean_ = is_widened_ = false;
     }
     constexpr void add_cycles(uint64_t value) noexcept {
         is_fresh_ = true;
@@ -530,8 +528,6 @@ private:
             // Each end of the interval may be anywhere in its cycle.
             if (apart > 2 * (least_cycle_ + 1) + error) [[unlikely]] {
                 replace_ratio(ticks, error);
-            } else {
-                is_calibrated_ = true;
             }
         }
         is_clean_ = is_exact;
@@ -541,7 +537,6 @@ private:
         auto const nominal = detail::ratio::of(non_turbo_, core_);
         if (!found.is_known() || (nominal.is_known() && !found.is_near(nominal))) { return; }
         ratio_ = found;
-        is_calibrated_ = true;
         uint64_t const edge = anchor_ + ticks;
         bool const is_within = edge + error >= low_ + rates_.least_of(cycles_) &&
                                edge <= detail::saturating_add(high_of(cycles_), error);
@@ -614,8 +609,7 @@ private:
     bool has_mixed_ratios_ = false;  ///< a CBR since the last CYC
     bool is_exact_ = false;          ///< the anchor has a CYC
     bool is_unlimited_ = false;
-    bool is_clean_ = false;  ///< the ratio can be measured from the anchor on
-    bool is_calibrated_ = false;
+    bool is_clean_ = false;    ///< the ratio can be measured from the anchor on
     bool is_widened_ = false;  ///< `current_` includes a measured ratio that contradicts the CBR
     bool edge_is_mtc_ = false;
     bool has_tsc_in_psb_plus_ = false;

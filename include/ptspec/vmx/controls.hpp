@@ -133,23 +133,6 @@ template <same_as<capabilities> Capabilities = capabilities>
                : guest_output::shadow;
 }
 
-namespace build_error {
-void vm_entry_fails_on_the_controls_of_intel_pt();
-void vm_entry_loads_ctl_while_the_host_traces();
-}  // namespace build_error
-
-/// Controls that are known while compiling. If VM entry would fail on them they do not compile.
-/// `host` is IA32_RTIT_CTL at the start of VM entry.
-///
-/// Source: REG-129, REG-130, REG-132, REG-135.
-[[nodiscard]] consteval auto constant_controls(capabilities const& caps, controls set,
-                                               ia32_rtit_ctl host) -> controls {
-    rule const broken = broken_rule(caps, set, host);
-    if (broken == rule::REG_130) { build_error::vm_entry_loads_ctl_while_the_host_traces(); }
-    if (broken != rule::none) { build_error::vm_entry_fails_on_the_controls_of_intel_pt(); }
-    return set;
-}
-
 /// True if EPTP switching by VMFUNC exits: while TraceEn is 1, output translated by EPT would go to
 /// other memory.
 ///

@@ -484,20 +484,4 @@ constexpr auto load_rest(guest_pt& guest, uint8_t const* from) noexcept -> bool 
     return checked;
 }
 
-// ------------------------------------------------------------------------------------ a port
-
-/// The MSRs of Intel PT as the guest sees them, between VM exit and VM entry: each access is an
-/// exit. For a driver or a nested hypervisor that runs in a test.
-struct guest_msr_port {
-    guest_pt& guest;
-
-    [[nodiscard]] constexpr auto read(uint32_t index) noexcept -> port_value {
-        auto const answer = on_rdmsr(guest, index);
-        return {static_cast<bool>(answer), answer.value};
-    }
-    [[nodiscard]] constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
-        return static_cast<bool>(on_wrmsr(guest, index, value));
-    }
-};
-
 }  // namespace ptspec::vmx
