@@ -101,303 +101,342 @@ auto event_traced(scene made) -> scene {
     return made;
 }
 
-/// Control-flow operations: rows S50.
-auto control_flow(row const& of) -> std::vector<scene> {
+// Control-flow operations: rows S50.
+
+auto next_instruction_scenes(row const&) -> std::vector<scene> {
+    auto made = branching(
+        [](traced& on, combination const&) { on.does(action::sequential{nlip}); });
+    made.occurs = [](combination const& in) { return stays(in) && !in.pending; };
+    return {made};
+}
+
+auto wrmsr_that_enables_scenes(row const& of) -> std::vector<scene> {
     auto const& id = of.id;
-    auto const group = id.substr(4, id.find_first_not_of("0123456789", 4) - 4);
-    auto const number = std::stoi(group);
-    bool const says_stop = of.optional.count("TraceStop") != 0;
-    auto const enclave = [&](engine::enclave before, engine::enclave after) {
-        auto made = transferring(
-            [=](traced& on, combination const&, engine::execution_context code) {
-                code.inside = after;
-                on.does(action::enclave_transfer{clip, 0, code});
-            });
-        made.does = [=](traced& on, combination const& in) {
-            auto code = running_after(on, in, scene{});
-            code.inside = after;
-            on.does(action::enclave_transfer{clip, target(in), code});
-        };
-        made.sets = [=](trace_script::start& to, combination const&) { to.code.inside = before; };
-        auto const occurs = made.occurs;
-        made.varies = varying({&combination::c1, &combination::os, &combination::mode_changed,
-                               &combination::mode_unknown});
-        made.occurs = [=](combination const& in) {
-            // A row without a TraceStop packet does not cover TraceStop ranges; GEN-089 does.
-            bool const leads = after != engine::enclave::production;
-            bool const was = before != engine::enclave::production;
-            return occurs(in) && (says_stop || !in.stop) && (leads || !in.c1) && (was || !in.c0) &&
-                   (!in.mode_changed || of.optional.count("MODE.Exec") != 0);
-        };
-        return made;
+    auto by_wrmsr = starts([](traced& on, combination const& in, engine::execution_context const&) {
+        on.writes(ctl::address, on.msrs().ctl.with(ctl::TraceEn{true}).raw, clip, target(in));
+    });
+    by_wrmsr.by_cr3 = true;
+    auto const occurs = by_wrmsr.occurs;
+    by_wrmsr.occurs = [=](combination const& in) {
+        bool const this_one = (id == "S50-2a" || id == "S50-2d") == in.counted;
+        return occurs(in) && this_one && (in.os || !in.c1) && in.c0 == in.c1;
     };
-    using engine::enclave;
-    switch (number) {
-        case 1: {
-            auto made = branching(
-                [](traced& on, combination const&) { on.does(action::sequential{nlip}); });
-            made.occurs = [](combination const& in) { return stays(in) && !in.pending; };
-            return {made};
-        }
-        case 2: {
-            auto by_wrmsr = starts(
-                [](traced& on, combination const& in, engine::execution_context const&) {
-                    on.writes(ctl::address, on.msrs().ctl.with(ctl::TraceEn{true}).raw, clip,
-                              target(in));
-                });
-            by_wrmsr.by_cr3 = true;
-            auto const occurs = by_wrmsr.occurs;
-            by_wrmsr.occurs = [=](combination const& in) {
-                bool const this_one = (id == "S50-2a" || id == "S50-2d") == in.counted;
-                return occurs(in) && this_one && (in.os || !in.c1) && in.c0 == in.c1;
-            };
-            by_wrmsr.varies.push_back(&combination::c1);
-            if (id == "S50-2e-printed") {
-                by_wrmsr.sets = [](trace_script::start& to, combination const&) {
-                    to.how.psb_after_pge = true;
-                };
-            }
-            return {by_wrmsr};
-        }
-        case 3: {
-            auto made = branching([](traced& on, combination const&) {
-                on.writes(ctl::address, on.msrs().ctl.with(ctl::TraceEn{false}).raw, clip, nlip);
-            });
-            made.occurs = [](combination const& in) { return is_off(in) && !in.pending; };
-            return {made};
-        }
-        case 5: {
-            scene made;
-            made.does = [](traced& on, combination const& in) {
-                on.does(action::mov_cr3{in.stop ? 0x4010 : clip, target(in), cr3_new});
-            };
-            made.by_cr3 = true;
-            made.from = [](combination const& in) {
-                return in.f1 ? 0x1100 : in.stop ? 0x4100 : 0x3000;
-            };
-            made.varies = varying({&combination::c1, &combination::os, &combination::mode_unknown,
-                                   &combination::guest, &combination::conceal});
-            made.occurs = [](combination const& in) {
-                return (in.os || (!in.c0 && !in.c1)) && (!in.pkt0() || !in.mode_unknown);
-            };
-            return {made};
-        }
-        case 6: {
-            auto const jump = branching([](traced& on, combination const& in) {
-                on.does(action::direct_jump{target(in)});
-            });
-            auto const call = branching([](traced& on, combination const& in) {
-                on.does(action::direct_call{nlip, target(in)});
-            });
-            std::vector<scene> both{jump, call};
-            for (auto& one : both) {
-                one.varies.push_back(&combination::mode_unknown);
-                one.occurs = [](combination const& in) {
-                    return !in.pending && (!in.pkt0() || !in.mode_unknown);
-                };
-            }
-            return both;
-        }
-        case 7: {
-            bool const fills = id == "S50-7d";
-            auto taken = branching([](traced& on, combination const& in) {
-                on.does(action::conditional{target(in), true});
-            });
-            taken.varies.push_back(&combination::mode_unknown);
-            taken.fills = fills;
-            bool const empty = of.scenario.find("TNT empty") != std::string::npos;
-            bool const not_empty = of.scenario.find("TNT non-empty") != std::string::npos;
-            taken.occurs = [=](combination const& in) {
-                return (in.pkt0() ? !in.mode_unknown : !in.pending) && !(fills && in.pending) &&
-                       !(empty && in.pending) && !(not_empty && !in.pending);
-            };
-            auto returned = taken;
-            returned.does = [](traced& on, combination const& in) {
-                on.does(action::near_return{target(in)});
-            };
-            auto const occurs = taken.occurs;
-            returned.occurs = [=](combination const& in) { return occurs(in) && in.pkt0(); };
-            returned.remembers_call = true;
-            return {taken, returned};
-        }
-        case 8: {
-            bool const fills = id == "S50-8d";
-            auto made = branching(
-                [](traced& on, combination const&) { on.does(action::conditional{nlip, false}); });
-            made.fills = fills;
-            made.occurs = [=](combination const& in) {
-                return stays(in) && (in.pkt0() || !in.pending) && !(fills && in.pending);
-            };
-            return {made};
-        }
-        case 9: {
-            std::vector<scene> all{branching([](traced& on, combination const& in) {
-                                       on.does(action::indirect_jump{target(in)});
-                                   }),
-                                   branching([](traced& on, combination const& in) {
-                                       on.does(action::indirect_call{nlip, target(in)});
-                                   }),
-                                   branching([](traced& on, combination const& in) {
-                                       on.does(action::near_return{target(in)});
-                                   })};
-            for (auto& one : all) {
-                one.varies.push_back(&combination::mode_unknown);
-                one.occurs = [](combination const& in) {
-                    return in.pkt0() ? !in.mode_unknown : !in.pending;
-                };
-            }
-            return all;
-        }
-        case 10:
-            return {transferring(
-                [](traced& on, combination const& in, engine::execution_context const& code) {
-                    on.does(action::far_transfer{.at = clip, .to = target(in), .after = code});
-                })};
-        case 11: {
-            auto made = transferring(
-                [](traced& on, combination const& in, engine::execution_context const& code) {
-                    on.does(action::interrupt{.next = nlip, .to = target(in), .after = code});
-                });
-            made.from = at(nlip);
-            return {made};
-        }
-        case 12:
-            return {transferring([](traced& on, combination const& in,
-                                    engine::execution_context const& code) {
-                on.does(action::software_interrupt{.at = clip, .to = target(in), .after = code});
-            })};
-        case 13:
-            return {transferring(
-                [](traced& on, combination const& in, engine::execution_context const& code) {
-                    on.does(action::exception{.at = clip, .to = target(in), .after = code});
-                })};
-        case 14: {
-            auto made = transferring(
-                [](traced& on, combination const& in, engine::execution_context const& code) {
-                    on.does(action::smi{nlip, target(in), code});
-                });
-            made.from = at(nlip);
-            made.varies = {&combination::c0, &combination::f0, &combination::branch,
-                           &combination::os};
-            made.occurs = [](combination const& in) { return !in.c1; };
-            made.fixed = [](combination& in) { in.c1 = false; };
-            return {made};
-        }
-        case 15: {
-            bool const shuts = of.scenario.find("shutdown") != std::string::npos;
-            bool const saved = of.scenario.find("saved TraceEn=1") != std::string::npos;
-            auto made = starts(
-                [](traced& on, combination const& in, engine::execution_context const& code) {
-                    on.does(action::rsm{target(in), code});
-                });
-            made.starts_off = !shuts;
-            made.sets = [=](trace_script::start& to, combination const&) {
-                to.msrs.in_smm = true;
-                to.msrs.smram_trace_en = saved;
-            };
-            if (!saved && !shuts) {
-                made.fixed = [](combination& in) { in.c1 = in.c0 = false; };
-            }
-            if (shuts) {
-                made.varies = {&combination::c0, &combination::f0, &combination::branch,
-                               &combination::c1, &combination::f1};
-                made.occurs = [](combination const&) { return true; };
-            } else {
-                made.varies.push_back(&combination::c1);
-            }
-            return {made};
-        }
-        case 16: {
-            auto const exit = [](traced& on, combination const& in, engine::execution_context code,
-                                 action::ctl_load loads) {
-                code.vmx_non_root = false;
-                code.cr3 = cr3_new;
-                on.does(
-                    action::vm_exit{.from = clip, .to = target(in), .after = code, .loads = loads});
-            };
-            auto made = transferring(
-                [=](traced& on, combination const& in, engine::execution_context const& code) {
-                    exit(on, in, code, {});
-                });
-            if (id == "S50-16b" || id == "S50-16c") {
-                made = starts(
-                    [=](traced& on, combination const& in, engine::execution_context const& code) {
-                        exit(on, in, code, {true, on.msrs().ctl.with(ctl::TraceEn{true})});
-                    });
-                made.varies.push_back(&combination::c1);
-                made.occurs = [](combination const& in) { return in.guest && !in.vmx && in.f0; };
-                made.leaves_guest = true;
-            } else if (id == "S50-16f") {
-                made.does = [=](traced& on, combination const& in) {
-                    auto to = in;
-                    to.c1 = true;
-                    exit(on, in, running_after(on, to, scene{}), {true, ctl{}});
-                };
-                made.fixed = [](combination& in) { in.c1 = false; };
-                made.levels_as_if_c1 = true;
-                made.varies = varying({&combination::os, &combination::conceal});
-                made.occurs = is_off;
-            } else {
-                made.varies = varying({&combination::c1, &combination::os,
-                                       &combination::mode_changed, &combination::mode_unknown,
-                                       &combination::conceal});
-            }
-            made.fixed_more = [](combination& in) { in.guest = true; };
-            return {made};
-        }
-        case 17: {
-            auto const enter = [](traced& on, combination const& in, engine::execution_context code,
-                                  action::ctl_load loads) {
-                code.vmx_non_root = true;
-                code.cr3 = cr3_new;
-                on.does(
-                    action::vm_entry{.at = clip, .to = target(in), .after = code, .loads = loads});
-            };
-            auto made = transferring(
-                [=](traced& on, combination const& in, engine::execution_context const& code) {
-                    enter(on, in, code, {});
-                });
-            if (id == "S50-17c" || id == "S50-17d") {
-                made = starts(
-                    [=](traced& on, combination const& in, engine::execution_context const& code) {
-                        enter(on, in, code, {true, on.msrs().ctl.with(ctl::TraceEn{true})});
-                    });
-                made.varies.push_back(&combination::c1);
-                made.occurs = [](combination const& in) { return !in.guest && in.f0; };
-                made.enters_guest = true;
-            } else if (id == "S50-17g") {
-                made.does = [=](traced& on, combination const& in) {
-                    auto to = in;
-                    to.c1 = true;
-                    enter(on, in, running_after(on, to, scene{}), {true, ctl{}});
-                };
-                made.fixed = [](combination& in) { in.c1 = false; };
-                made.levels_as_if_c1 = true;
-                made.varies = varying({&combination::os, &combination::conceal});
-                made.occurs = is_off;
-            } else {
-                made.varies = varying({&combination::c1, &combination::os,
-                                       &combination::mode_changed, &combination::mode_unknown,
-                                       &combination::conceal});
-                auto const occurs = made.occurs;
-                // With OS = 1 a PIP reports the CR3 of a guest that enters the context: GEN-240.
-                made.occurs = [=](combination const& in) {
-                    return occurs(in) && (id != "S50-17f" || in.c0) &&
-                           (id != "S50-17j" || (!in.c0 && !in.os));
-                };
-            }
-            made.fixed_more = [](combination& in) { in.vmx = true; };
-            made.enters_guest = true;
-            return {made};
-        }
-        case 20: return {enclave(enclave::none, enclave::production)};
-        case 21:
-        case 22: return {enclave(enclave::production, enclave::none)};
-        case 23: return {enclave(enclave::none, enclave::debug)};
-        case 24:
-        case 25: return {enclave(enclave::debug, enclave::none)};
-        default: return {};
+    by_wrmsr.varies.push_back(&combination::c1);
+    if (id == "S50-2e-printed") {
+        by_wrmsr.sets = [](trace_script::start& to, combination const&) {
+            to.how.psb_after_pge = true;
+        };
     }
+    return {by_wrmsr};
+}
+
+auto wrmsr_that_disables_scenes(row const&) -> std::vector<scene> {
+    auto made = branching([](traced& on, combination const&) {
+        on.writes(ctl::address, on.msrs().ctl.with(ctl::TraceEn{false}).raw, clip, nlip);
+    });
+    made.occurs = [](combination const& in) { return is_off(in) && !in.pending; };
+    return {made};
+}
+
+auto mov_cr3_scenes(row const&) -> std::vector<scene> {
+    scene made;
+    made.does = [](traced& on, combination const& in) {
+        on.does(action::mov_cr3{in.stop ? 0x4010 : clip, target(in), cr3_new});
+    };
+    made.by_cr3 = true;
+    made.from = [](combination const& in) { return in.f1 ? 0x1100 : in.stop ? 0x4100 : 0x3000; };
+    made.varies = varying({&combination::c1, &combination::os, &combination::mode_unknown,
+                           &combination::guest, &combination::conceal});
+    made.occurs = [](combination const& in) {
+        return (in.os || (!in.c0 && !in.c1)) && (!in.pkt0() || !in.mode_unknown);
+    };
+    return {made};
+}
+
+auto direct_branch_scenes(row const&) -> std::vector<scene> {
+    auto const jump = branching(
+        [](traced& on, combination const& in) { on.does(action::direct_jump{target(in)}); });
+    auto const call = branching(
+        [](traced& on, combination const& in) { on.does(action::direct_call{nlip, target(in)}); });
+    std::vector<scene> both{jump, call};
+    for (auto& one : both) {
+        one.varies.push_back(&combination::mode_unknown);
+        one.occurs = [](combination const& in) {
+            return !in.pending && (!in.pkt0() || !in.mode_unknown);
+        };
+    }
+    return both;
+}
+
+auto taken_branch_scenes(row const& of) -> std::vector<scene> {
+    auto const& id = of.id;
+    bool const fills = id == "S50-7d";
+    auto taken = branching(
+        [](traced& on, combination const& in) { on.does(action::conditional{target(in), true}); });
+    taken.varies.push_back(&combination::mode_unknown);
+    taken.fills = fills;
+    bool const empty = of.scenario.find("TNT empty") != std::string::npos;
+    bool const not_empty = of.scenario.find("TNT non-empty") != std::string::npos;
+    taken.occurs = [=](combination const& in) {
+        return (in.pkt0() ? !in.mode_unknown : !in.pending) && !(fills && in.pending) &&
+               !(empty && in.pending) && !(not_empty && !in.pending);
+    };
+    auto returned = taken;
+    returned.does = [](traced& on, combination const& in) {
+        on.does(action::near_return{target(in)});
+    };
+    auto const occurs = taken.occurs;
+    returned.occurs = [=](combination const& in) { return occurs(in) && in.pkt0(); };
+    returned.remembers_call = true;
+    return {taken, returned};
+}
+
+auto not_taken_branch_scenes(row const& of) -> std::vector<scene> {
+    auto const& id = of.id;
+    bool const fills = id == "S50-8d";
+    auto made = branching(
+        [](traced& on, combination const&) { on.does(action::conditional{nlip, false}); });
+    made.fills = fills;
+    made.occurs = [=](combination const& in) {
+        return stays(in) && (in.pkt0() || !in.pending) && !(fills && in.pending);
+    };
+    return {made};
+}
+
+auto indirect_branch_scenes(row const&) -> std::vector<scene> {
+    std::vector<scene> all{branching([](traced& on, combination const& in) {
+                               on.does(action::indirect_jump{target(in)});
+                           }),
+                           branching([](traced& on, combination const& in) {
+                               on.does(action::indirect_call{nlip, target(in)});
+                           }),
+                           branching([](traced& on, combination const& in) {
+                               on.does(action::near_return{target(in)});
+                           })};
+    for (auto& one : all) {
+        one.varies.push_back(&combination::mode_unknown);
+        one.occurs = [](combination const& in) {
+            return in.pkt0() ? !in.mode_unknown : !in.pending;
+        };
+    }
+    return all;
+}
+
+auto far_transfer_scenes(row const&) -> std::vector<scene> {
+    return {
+        transferring([](traced& on, combination const& in, engine::execution_context const& code) {
+            on.does(action::far_transfer{.at = clip, .to = target(in), .after = code});
+        })};
+}
+
+auto interrupt_scenes(row const&) -> std::vector<scene> {
+    auto made = transferring(
+        [](traced& on, combination const& in, engine::execution_context const& code) {
+            on.does(action::interrupt{.next = nlip, .to = target(in), .after = code});
+        });
+    made.from = at(nlip);
+    return {made};
+}
+
+auto software_interrupt_scenes(row const&) -> std::vector<scene> {
+    return {
+        transferring([](traced& on, combination const& in, engine::execution_context const& code) {
+            on.does(action::software_interrupt{.at = clip, .to = target(in), .after = code});
+        })};
+}
+
+auto exception_scenes(row const&) -> std::vector<scene> {
+    return {
+        transferring([](traced& on, combination const& in, engine::execution_context const& code) {
+            on.does(action::exception{.at = clip, .to = target(in), .after = code});
+        })};
+}
+
+auto smi_scenes(row const&) -> std::vector<scene> {
+    auto made = transferring(
+        [](traced& on, combination const& in, engine::execution_context const& code) {
+            on.does(action::smi{nlip, target(in), code});
+        });
+    made.from = at(nlip);
+    made.varies = {&combination::c0, &combination::f0, &combination::branch, &combination::os};
+    made.occurs = [](combination const& in) { return !in.c1; };
+    made.fixed = [](combination& in) { in.c1 = false; };
+    return {made};
+}
+
+auto rsm_scenes(row const& of) -> std::vector<scene> {
+    bool const shuts = of.scenario.find("shutdown") != std::string::npos;
+    bool const saved = of.scenario.find("saved TraceEn=1") != std::string::npos;
+    auto made = starts(
+        [](traced& on, combination const& in, engine::execution_context const& code) {
+            on.does(action::rsm{target(in), code});
+        });
+    made.starts_off = !shuts;
+    made.sets = [=](trace_script::start& to, combination const&) {
+        to.msrs.in_smm = true;
+        to.msrs.smram_trace_en = saved;
+    };
+    if (!saved && !shuts) {
+        made.fixed = [](combination& in) { in.c1 = in.c0 = false; };
+    }
+    if (shuts) {
+        made.varies = {&combination::c0, &combination::f0, &combination::branch, &combination::c1,
+                       &combination::f1};
+        made.occurs = [](combination const&) { return true; };
+    } else {
+        made.varies.push_back(&combination::c1);
+    }
+    return {made};
+}
+
+auto vm_exit_scenes(row const& of) -> std::vector<scene> {
+    auto const& id = of.id;
+    auto const exit = [](traced& on, combination const& in, engine::execution_context code,
+                         action::ctl_load loads) {
+        code.vmx_non_root = false;
+        code.cr3 = cr3_new;
+        on.does(action::vm_exit{.from = clip, .to = target(in), .after = code, .loads = loads});
+    };
+    auto made = transferring(
+        [=](traced& on, combination const& in, engine::execution_context const& code) {
+            exit(on, in, code, {});
+        });
+    if (id == "S50-16b" || id == "S50-16c") {
+        made = starts(
+            [=](traced& on, combination const& in, engine::execution_context const& code) {
+                exit(on, in, code, {true, on.msrs().ctl.with(ctl::TraceEn{true})});
+            });
+        made.varies.push_back(&combination::c1);
+        made.occurs = [](combination const& in) { return in.guest && !in.vmx && in.f0; };
+        made.leaves_guest = true;
+    } else if (id == "S50-16f") {
+        made.does = [=](traced& on, combination const& in) {
+            auto to = in;
+            to.c1 = true;
+            exit(on, in, running_after(on, to, scene{}), {true, ctl{}});
+        };
+        made.fixed = [](combination& in) { in.c1 = false; };
+        made.levels_as_if_c1 = true;
+        made.varies = varying({&combination::os, &combination::conceal});
+        made.occurs = is_off;
+    } else {
+        made.varies = varying({&combination::c1, &combination::os, &combination::mode_changed,
+                               &combination::mode_unknown, &combination::conceal});
+    }
+    made.fixed_more = [](combination& in) { in.guest = true; };
+    return {made};
+}
+
+auto vm_entry_scenes(row const& of) -> std::vector<scene> {
+    auto const& id = of.id;
+    auto const enter = [](traced& on, combination const& in, engine::execution_context code,
+                          action::ctl_load loads) {
+        code.vmx_non_root = true;
+        code.cr3 = cr3_new;
+        on.does(action::vm_entry{.at = clip, .to = target(in), .after = code, .loads = loads});
+    };
+    auto made = transferring(
+        [=](traced& on, combination const& in, engine::execution_context const& code) {
+            enter(on, in, code, {});
+        });
+    if (id == "S50-17c" || id == "S50-17d") {
+        made = starts(
+            [=](traced& on, combination const& in, engine::execution_context const& code) {
+                enter(on, in, code, {true, on.msrs().ctl.with(ctl::TraceEn{true})});
+            });
+        made.varies.push_back(&combination::c1);
+        made.occurs = [](combination const& in) { return !in.guest && in.f0; };
+        made.enters_guest = true;
+    } else if (id == "S50-17g") {
+        made.does = [=](traced& on, combination const& in) {
+            auto to = in;
+            to.c1 = true;
+            enter(on, in, running_after(on, to, scene{}), {true, ctl{}});
+        };
+        made.fixed = [](combination& in) { in.c1 = false; };
+        made.levels_as_if_c1 = true;
+        made.varies = varying({&combination::os, &combination::conceal});
+        made.occurs = is_off;
+    } else {
+        made.varies = varying({&combination::c1, &combination::os, &combination::mode_changed,
+                               &combination::mode_unknown, &combination::conceal});
+        auto const occurs = made.occurs;
+        // With OS = 1 a PIP reports the CR3 of a guest that enters the context: GEN-240.
+        made.occurs = [=](combination const& in) {
+            return occurs(in) && (id != "S50-17f" || in.c0) &&
+                   (id != "S50-17j" || (!in.c0 && !in.os));
+        };
+    }
+    made.fixed_more = [](combination& in) { in.vmx = true; };
+    made.enters_guest = true;
+    return {made};
+}
+/// A transfer into an enclave or out of it.
+auto of_enclave(row const& of, engine::enclave before, engine::enclave after)
+    -> std::vector<scene> {
+    bool const says_stop = of.optional.count("TraceStop") != 0;
+    bool const has_mode = of.optional.count("MODE.Exec") != 0;
+    auto made = transferring([=](traced& on, combination const&, engine::execution_context code) {
+        code.inside = after;
+        on.does(action::enclave_transfer{clip, 0, code});
+    });
+    made.does = [=](traced& on, combination const& in) {
+        auto code = running_after(on, in, scene{});
+        code.inside = after;
+        on.does(action::enclave_transfer{clip, target(in), code});
+    };
+    made.sets = [=](trace_script::start& to, combination const&) { to.code.inside = before; };
+    auto const occurs = made.occurs;
+    made.varies = varying({&combination::c1, &combination::os, &combination::mode_changed,
+                           &combination::mode_unknown});
+    made.occurs = [=](combination const& in) {
+        // A row without a TraceStop packet does not cover TraceStop ranges; GEN-089 does.
+        bool const leads = after != engine::enclave::production;
+        bool const was = before != engine::enclave::production;
+        return occurs(in) && (says_stop || !in.stop) && (leads || !in.c1) && (was || !in.c0) &&
+               (!in.mode_changed || has_mode);
+    };
+    return {made};
+}
+
+using scenes_of_row = std::vector<scene> (*)(row const& of);
+using engine::enclave;
+
+struct control_flow_row {
+    int number;
+    scenes_of_row scenes;
+};
+constexpr control_flow_row control_flow_rows[] = {
+    {1, next_instruction_scenes},
+    {2, wrmsr_that_enables_scenes},
+    {3, wrmsr_that_disables_scenes},
+    {5, mov_cr3_scenes},
+    {6, direct_branch_scenes},
+    {7, taken_branch_scenes},
+    {8, not_taken_branch_scenes},
+    {9, indirect_branch_scenes},
+    {10, far_transfer_scenes},
+    {11, interrupt_scenes},
+    {12, software_interrupt_scenes},
+    {13, exception_scenes},
+    {14, smi_scenes},
+    {15, rsm_scenes},
+    {16, vm_exit_scenes},
+    {17, vm_entry_scenes},
+    {20, [](row const& of) { return of_enclave(of, enclave::none, enclave::production); }},
+    {21, [](row const& of) { return of_enclave(of, enclave::production, enclave::none); }},
+    {22, [](row const& of) { return of_enclave(of, enclave::production, enclave::none); }},
+    {23, [](row const& of) { return of_enclave(of, enclave::none, enclave::debug); }},
+    {24, [](row const& of) { return of_enclave(of, enclave::debug, enclave::none); }},
+    {25, [](row const& of) { return of_enclave(of, enclave::debug, enclave::none); }},
+};
+
+auto control_flow(row const& of) -> std::vector<scene> {
+    auto const number = std::stoi(of.id.substr(4));
+    for (auto const& one : control_flow_rows) {
+        if (one.number == number) { return one.scenes(of); }
+    }
+    return {};
 }
 
 /// Transactions: rows S50-26 to S50-28, and S10.
@@ -542,138 +581,184 @@ auto values(row const& of) -> std::vector<scene> {
     })};
 }
 
-/// Event Trace: rows SEV.
-auto events(row const& of) -> std::vector<scene> {
+// Event Trace: rows SEV.
+
+auto same_mode(scene made) -> scene {
+    made.varies = {&combination::os};
+    return made;
+}
+auto traced_transfer(
+    std::function<void(traced&, combination const&, engine::execution_context const&)> does)
+    -> scene {
+    return event_traced(transferring(std::move(does)));
+}
+
+auto event_pf_scenes(row const&) -> std::vector<scene> {
+    return {traced_transfer(
+        [](traced& on, combination const& in, engine::execution_context const& code) {
+            on.does(action::exception{
+                .at = clip, .to = target(in), .after = code, .vector = 0x0E, .cr2 = 0xBEEF});
+        })};
+}
+
+auto event_intr_scenes(row const& of) -> std::vector<scene> {
     auto const& id = of.id;
-    auto const transfer = [](auto does) { return event_traced(transferring(does)); };
-    auto const same_mode = [](scene made) {
-        made.varies = {&combination::os};
-        return made;
-    };
-    if (id == "SEV-pf") {
-        return {
-            transfer([](traced& on, combination const& in, engine::execution_context const& code) {
-                on.does(action::exception{
-                    .at = clip, .to = target(in), .after = code, .vector = 0x0E, .cr2 = 0xBEEF});
-            })};
+    auto made = traced_transfer([](traced& on, combination const& in,
+                                   engine::execution_context const& code) {
+        on.does(action::interrupt{.next = nlip, .to = target(in), .after = code, .vector = 0x20});
+    });
+    made.from = at(nlip);
+    if (id == "SEV-intr-be0") {
+        made.varies = {&combination::branch, &combination::f0, &combination::f1, &combination::os};
+        // The target is not traced either.
+        made.occurs = [](combination const& in) { return !in.pkt1(); };
     }
-    if (id == "SEV-intr" || id == "SEV-intr-be0") {
-        auto made = transfer([](traced& on, combination const& in,
-                                engine::execution_context const& code) {
-            on.does(
-                action::interrupt{.next = nlip, .to = target(in), .after = code, .vector = 0x20});
+    return {made};
+}
+
+auto event_iret_scenes(row const&) -> std::vector<scene> {
+    return {traced_transfer(
+        [](traced& on, combination const& in, engine::execution_context const& code) {
+            on.does(action::far_transfer{
+                .at = clip, .to = target(in), .after = code, .kind = action::far_kind::iret});
+        })};
+}
+
+auto event_smi_scenes(row const&) -> std::vector<scene> {
+    auto made = same_mode(traced_transfer(
+        [](traced& on, combination const& in, engine::execution_context const& code) {
+            on.does(action::smi{clip, target(in), code});
+        }));
+    return {made};
+}
+
+auto event_rsm_scenes(row const&) -> std::vector<scene> {
+    auto made = starts(
+        [](traced& on, combination const& in, engine::execution_context const& code) {
+            on.does(action::rsm{target(in), code});
         });
-        made.from = at(nlip);
-        if (id == "SEV-intr-be0") {
-            made.varies = {&combination::branch, &combination::f0, &combination::f1,
-                           &combination::os};
-            // The target is not traced either.
-            made.occurs = [](combination const& in) { return !in.pkt1(); };
-        }
-        return {made};
-    }
-    if (id == "SEV-iret") {
-        return {
-            transfer([](traced& on, combination const& in, engine::execution_context const& code) {
-                on.does(action::far_transfer{
-                    .at = clip, .to = target(in), .after = code, .kind = action::far_kind::iret});
-            })};
-    }
-    if (id == "SEV-smi") {
-        auto made = same_mode(
-            transfer([](traced& on, combination const& in, engine::execution_context const& code) {
-                on.does(action::smi{clip, target(in), code});
-            }));
-        return {made};
-    }
-    if (id == "SEV-rsm") {
-        auto made = starts(
-            [](traced& on, combination const& in, engine::execution_context const& code) {
-                on.does(action::rsm{target(in), code});
-            });
-        made = event_traced(made);
-        auto const before = made.sets;
-        made.sets = [=](trace_script::start& to, combination const& in) {
-            before(to, in);
-            to.msrs.in_smm = true;
-            to.msrs.smram_trace_en = true;
-        };
-        made.varies = {&combination::os, &combination::counted};
-        made.drops = {"PSB", "TSC", "TMA", "CBR", "PIP", "PSBEND", "MODE.Exec"};
-        return {made};
-    }
-    if (id == "SEV-init") {
-        auto made = same_mode(
-            transfer([](traced& on, combination const& in, engine::execution_context const& code) {
-                on.does(action::init{nlip, target(in), code, false});
-            }));
-        made.from = at(nlip);
-        made.varies = {&combination::os, &combination::f1};
-        made.drops = {"PIP"};
-        return {made};
-    }
-    if (id == "SEV-sipi") {
-        auto made = same_mode(
-            transfer([](traced& on, combination const& in, engine::execution_context const& code) {
-                on.does(action::sipi{target(in), code, 0x9A});
-            }));
-        made.varies = {&combination::os, &combination::f0, &combination::f1};
-        made.occurs = [](combination const& in) { return in.f0 || in.f1; };
-        return {made};
-    }
-    if (id == "SEV-vmexit" || id == "SEV-vmexit-i") {
-        bool const vectored = id == "SEV-vmexit-i";
-        auto made = transfer(
-            [=](traced& on, combination const& in, engine::execution_context code) {
-                code.vmx_non_root = false;
-                code.cr3 = cr3_new;
-                on.does(action::vm_exit{.from = clip,
-                                        .to = target(in),
-                                        .after = code,
-                                        .qualification = 0x11,
-                                        .reason = 0x22,
-                                        .is_vectored = vectored,
-                                        .vector = 0x33});
-            });
-        made.fixed = [](combination& in) { in.guest = true; };
-        made.varies = {&combination::mode_changed, &combination::conceal};
-        return {made};
-    }
-    if (id == "SEV-vmentry") {
-        auto made = transfer([](traced& on, combination const& in, engine::execution_context code) {
+    made = event_traced(made);
+    auto const before = made.sets;
+    made.sets = [=](trace_script::start& to, combination const& in) {
+        before(to, in);
+        to.msrs.in_smm = true;
+        to.msrs.smram_trace_en = true;
+    };
+    made.varies = {&combination::os, &combination::counted};
+    made.drops = {"PSB", "TSC", "TMA", "CBR", "PIP", "PSBEND", "MODE.Exec"};
+    return {made};
+}
+
+auto event_init_scenes(row const&) -> std::vector<scene> {
+    auto made = same_mode(traced_transfer(
+        [](traced& on, combination const& in, engine::execution_context const& code) {
+            on.does(action::init{nlip, target(in), code, false});
+        }));
+    made.from = at(nlip);
+    made.varies = {&combination::os, &combination::f1};
+    made.drops = {"PIP"};
+    return {made};
+}
+
+auto event_sipi_scenes(row const&) -> std::vector<scene> {
+    auto made = same_mode(traced_transfer(
+        [](traced& on, combination const& in, engine::execution_context const& code) {
+            on.does(action::sipi{target(in), code, 0x9A});
+        }));
+    made.varies = {&combination::os, &combination::f0, &combination::f1};
+    made.occurs = [](combination const& in) { return in.f0 || in.f1; };
+    return {made};
+}
+
+auto event_vmexit_scenes(row const& of) -> std::vector<scene> {
+    auto const& id = of.id;
+    bool const vectored = id == "SEV-vmexit-i";
+    auto made = traced_transfer(
+        [=](traced& on, combination const& in, engine::execution_context code) {
+            code.vmx_non_root = false;
+            code.cr3 = cr3_new;
+            on.does(action::vm_exit{.from = clip,
+                                    .to = target(in),
+                                    .after = code,
+                                    .qualification = 0x11,
+                                    .reason = 0x22,
+                                    .is_vectored = vectored,
+                                    .vector = 0x33});
+        });
+    made.fixed = [](combination& in) { in.guest = true; };
+    made.varies = {&combination::mode_changed, &combination::conceal};
+    return {made};
+}
+
+auto event_vmentry_scenes(row const&) -> std::vector<scene> {
+    auto made = traced_transfer(
+        [](traced& on, combination const& in, engine::execution_context code) {
             code.vmx_non_root = true;
             code.cr3 = cr3_new;
             on.does(action::vm_entry{.at = clip, .to = target(in), .after = code});
         });
-        made.fixed = [](combination& in) { in.vmx = true; };
-        made.varies = {&combination::mode_changed, &combination::conceal};
-        made.enters_guest = true;
-        return {made};
-    }
-    if (id == "SEV-if") {
-        auto made = same_mode(
-            transfer([](traced& on, combination const&, engine::execution_context const&) {
-                on.does(action::interrupt_flag{nlip, true});
-            }));
-        made.from = at(nlip);
-        return {made};
-    }
-    if (id == "SEV-uintr") {
-        auto made = same_mode(
-            transfer([](traced& on, combination const& in, engine::execution_context const&) {
-                on.does(action::user_interrupt{nlip, target(in), 5});
-            }));
-        made.from = at(nlip);
-        return {made};
-    }
-    if (id == "SEV-uiret") {
-        return {same_mode(
-            transfer([](traced& on, combination const& in, engine::execution_context const& code) {
-                on.does(action::far_transfer{
-                    .at = clip, .to = target(in), .after = code, .kind = action::far_kind::uiret});
-            }))};
+    made.fixed = [](combination& in) { in.vmx = true; };
+    made.varies = {&combination::mode_changed, &combination::conceal};
+    made.enters_guest = true;
+    return {made};
+}
+
+auto event_if_scenes(row const&) -> std::vector<scene> {
+    auto made = same_mode(
+        traced_transfer([](traced& on, combination const&, engine::execution_context const&) {
+            on.does(action::interrupt_flag{nlip, true});
+        }));
+    made.from = at(nlip);
+    return {made};
+}
+
+auto event_uintr_scenes(row const&) -> std::vector<scene> {
+    auto made = same_mode(
+        traced_transfer([](traced& on, combination const& in, engine::execution_context const&) {
+            on.does(action::user_interrupt{nlip, target(in), 5});
+        }));
+    made.from = at(nlip);
+    return {made};
+}
+
+auto event_uiret_scenes(row const&) -> std::vector<scene> {
+    return {same_mode(traced_transfer(
+        [](traced& on, combination const& in, engine::execution_context const& code) {
+            on.does(action::far_transfer{
+                .at = clip, .to = target(in), .after = code, .kind = action::far_kind::uiret});
+        }))};
+}
+
+struct named_row {
+    std::string_view id;
+    scenes_of_row scenes;
+};
+auto scenes_in(std::initializer_list<named_row> rows, row const& of) -> std::vector<scene> {
+    for (auto const& one : rows) {
+        if (of.id == one.id) { return one.scenes(of); }
     }
     return {};
+}
+
+auto events(row const& of) -> std::vector<scene> {
+    return scenes_in(
+        {
+            {"SEV-pf", event_pf_scenes},
+            {"SEV-intr", event_intr_scenes},
+            {"SEV-intr-be0", event_intr_scenes},
+            {"SEV-iret", event_iret_scenes},
+            {"SEV-smi", event_smi_scenes},
+            {"SEV-rsm", event_rsm_scenes},
+            {"SEV-init", event_init_scenes},
+            {"SEV-sipi", event_sipi_scenes},
+            {"SEV-vmexit", event_vmexit_scenes},
+            {"SEV-vmexit-i", event_vmexit_scenes},
+            {"SEV-vmentry", event_vmentry_scenes},
+            {"SEV-if", event_if_scenes},
+            {"SEV-uintr", event_uintr_scenes},
+            {"SEV-uiret", event_uiret_scenes},
+        },
+        of);
 }
 
 /// VMX operations outside the control-flow table: rows S47 to S49 and SVM.
@@ -767,132 +852,180 @@ auto virtual_machines(row const& of) -> std::vector<scene> {
     return {};
 }
 
-/// Rows outside the other groups.
-auto singles(row const& of) -> std::vector<scene> {
+// Rows outside the other groups.
+
+auto with_flags(scene made, std::vector<flag> varies = {}) -> scene {
+    made.varies = std::move(varies);
+    return made;
+}
+
+auto s02_enter_scenes(row const&) -> std::vector<scene> {
+    auto made = branching(
+        [](traced& on, combination const&) { on.does(action::direct_jump{0x1000}); });
+    made.fixed = [](combination& in) { in.f0 = false; };
+    return {with_flags(made)};
+}
+
+auto s02_inside_scenes(row const&) -> std::vector<scene> {
+    auto made = branching([](traced& on, combination const&) {
+        on.does(action::conditional{nlip, false}).does(action::direct_jump{0x2000});
+    });
+    made.fixed = [](combination& in) { in.f1 = false; };
+    return {with_flags(made)};
+}
+
+auto s02_outside_scenes(row const&) -> std::vector<scene> {
+    auto made = branching([](traced& on, combination const&) {
+        on.does(action::sequential{0x2000}).does(action::conditional{0x3000, true});
+    });
+    made.fixed = [](combination& in) { in.f0 = in.f1 = false; };
+    return {with_flags(made)};
+}
+
+auto s19_plain_scenes(row const& of) -> std::vector<scene> {
     auto const& id = of.id;
-    auto const fixed = [](scene made, std::vector<flag> varies = {}) {
-        made.varies = std::move(varies);
-        return made;
+    auto made = branching([](traced& on, combination const&) {
+        on.does(action::conditional{0x1302, false}).does(action::indirect_jump{0x1308});
+        on.does(action::conditional{0x130A, false}).does(action::conditional{0x1310, true});
+        on.does(action::conditional{0x1312, false}).does(action::indirect_jump{0x1100});
+        on.does(action::conditional{0x110C, false});
+        on.does(action::interrupt{.next = 0x110C, .to = 0xCC00, .after = on.state().code});
+    });
+    bool const defers = id == "S19-deferred";
+    made.sets = [=](trace_script::start& to, combination const&) {
+        to.how.defers_tips = defers;
+        to.msrs.ctl = to.msrs.ctl.with(ctl::ADDR0_CFG{reg::addr_cfg::off});
     };
-    if (id == "S02-enter") {
-        auto made = branching(
-            [](traced& on, combination const&) { on.does(action::direct_jump{0x1000}); });
-        made.fixed = [](combination& in) { in.f0 = false; };
-        return {fixed(made)};
+    return {with_flags(made)};
+}
+
+auto s10_begin_scenes(row const& of) -> std::vector<scene> {
+    return {with_flags(transaction(of, 'b')[0])};
+}
+
+auto s10_commit_scenes(row const& of) -> std::vector<scene> {
+    return {with_flags(transaction(of, 'e')[0])};
+}
+
+auto s10_abort_scenes(row const& of) -> std::vector<scene> {
+    return {with_flags(transaction(of, 'a')[0])};
+}
+
+auto s10_other_scenes(row const& of) -> std::vector<scene> {
+    return {with_flags(transaction(of, 'b')[0]), with_flags(transaction(of, 'e')[0])};
+}
+
+auto s15_transfer_scenes(row const&) -> std::vector<scene> {
+    auto event = control_flow(row_of("S50-11e"))[0];
+    auto instruction = control_flow(row_of("S50-10e"))[0];
+    event.is_asynchronous = true;
+    for (auto* one : {&event, &instruction}) {
+        one->varies = {&combination::cr3_changed, &combination::mode_changed, &combination::f1};
+        // MODE.Exec belongs to the state after: GEN-237.
+        one->occurs = [](combination const& in) { return in.f1 || !in.mode_changed; };
     }
-    if (id == "S02-inside") {
-        auto made = branching([](traced& on, combination const&) {
-            on.does(action::conditional{nlip, false}).does(action::direct_jump{0x2000});
-        });
-        made.fixed = [](combination& in) { in.f1 = false; };
-        return {fixed(made)};
+    return {event, instruction};
+}
+
+auto s15_tsx_scenes(row const&) -> std::vector<scene> {
+    auto begins = with_flags(transaction(row_of("S50-26e"), 'b')[0], {&combination::f0});
+    auto ends = with_flags(transaction(row_of("S50-27e"), 'e')[0], {&combination::f0});
+    auto aborts = with_flags(transaction(row_of("S50-28d"), 'a')[0], {&combination::f1});
+    for (auto* one : {&begins, &ends}) {
+        one->fixed = [](combination& in) { in.f1 = in.f0; };
+        one->occurs = [](combination const& in) { return in.f0 == in.f1; };
     }
-    if (id == "S02-outside") {
-        auto made = branching([](traced& on, combination const&) {
-            on.does(action::sequential{0x2000}).does(action::conditional{0x3000, true});
-        });
-        made.fixed = [](combination& in) { in.f0 = in.f1 = false; };
-        return {fixed(made)};
-    }
-    if (id == "S19-plain" || id == "S19-deferred") {
-        auto made = branching([](traced& on, combination const&) {
-            on.does(action::conditional{0x1302, false}).does(action::indirect_jump{0x1308});
-            on.does(action::conditional{0x130A, false}).does(action::conditional{0x1310, true});
-            on.does(action::conditional{0x1312, false}).does(action::indirect_jump{0x1100});
-            on.does(action::conditional{0x110C, false});
-            on.does(action::interrupt{.next = 0x110C, .to = 0xCC00, .after = on.state().code});
-        });
-        bool const defers = id == "S19-deferred";
-        made.sets = [=](trace_script::start& to, combination const&) {
-            to.how.defers_tips = defers;
-            to.msrs.ctl = to.msrs.ctl.with(ctl::ADDR0_CFG{reg::addr_cfg::off});
+    aborts.is_abort = true;
+    return {begins, ends, aborts};
+}
+
+auto s15_ovf_scenes(row const& of) -> std::vector<scene> {
+    auto const& id = of.id;
+    auto made = branching([=](traced& on, combination const& in) {
+        on.does(action::overflow{});
+        if (in.pending) { on.does(action::psb_due{}); }
+        on.does(action::overflow_end{0x1100});
+        if (!in.pkt0() && id == "S15-ovf") { on.does(action::direct_jump{0x1100}); }
+    });
+    made.fixed = [](combination& in) { in.mode_unknown = false; };
+    made.drops = {"MODE.Exec"};
+    made.varies = {&combination::f0};
+    made.occurs = [](combination const& in) { return in.f0 || in.f1; };
+    if (id == "S15-ovf") {
+        made.varies.push_back(&combination::pending);
+        made.sets = [](trace_script::start& to, combination const&) {
+            to.how.psb_before_ovf_fup = true;
         };
-        return {fixed(made)};
     }
-    if (id == "S10-begin") { return {fixed(transaction(of, 'b')[0])}; }
-    if (id == "S10-commit") { return {fixed(transaction(of, 'e')[0])}; }
-    if (id == "S10-abort") { return {fixed(transaction(of, 'a')[0])}; }
-    if (id == "S10-other") {
-        return {fixed(transaction(of, 'b')[0]), fixed(transaction(of, 'e')[0])};
-    }
-    if (id == "S15-transfer") {
-        auto event = control_flow(row_of("S50-11e"))[0];
-        auto instruction = control_flow(row_of("S50-10e"))[0];
-        event.is_asynchronous = true;
-        for (auto* one : {&event, &instruction}) {
-            one->varies = {&combination::cr3_changed, &combination::mode_changed, &combination::f1};
-            // MODE.Exec belongs to the state after: GEN-237.
-            one->occurs = [](combination const& in) { return in.f1 || !in.mode_changed; };
-        }
-        return {event, instruction};
-    }
-    if (id == "S15-tsx") {
-        auto begins = fixed(transaction(row_of("S50-26e"), 'b')[0], {&combination::f0});
-        auto ends = fixed(transaction(row_of("S50-27e"), 'e')[0], {&combination::f0});
-        auto aborts = fixed(transaction(row_of("S50-28d"), 'a')[0], {&combination::f1});
-        for (auto* one : {&begins, &ends}) {
-            one->fixed = [](combination& in) { in.f1 = in.f0; };
-            one->occurs = [](combination const& in) { return in.f0 == in.f1; };
-        }
-        aborts.is_abort = true;
-        return {begins, ends, aborts};
-    }
-    if (id == "S15-ovf" || id.substr(0, 4) == "SOVF") {
-        auto made = branching([=](traced& on, combination const& in) {
-            on.does(action::overflow{});
-            if (in.pending) { on.does(action::psb_due{}); }
-            on.does(action::overflow_end{0x1100});
-            if (!in.pkt0() && id == "S15-ovf") { on.does(action::direct_jump{0x1100}); }
-        });
-        made.fixed = [](combination& in) { in.mode_unknown = false; };
-        made.drops = {"MODE.Exec"};
-        made.varies = {&combination::f0};
-        made.occurs = [](combination const& in) { return in.f0 || in.f1; };
-        if (id == "S15-ovf") {
-            made.varies.push_back(&combination::pending);
-            made.sets = [](trace_script::start& to, combination const&) {
-                to.how.psb_before_ovf_fup = true;
-            };
-        }
-        if (id == "SOVF-be0") { made.varies.push_back(&combination::branch); }
-        made.keeps_tnt_empty = true;
-        return {made};
-    }
-    if (id == "SMPX-br") {
-        return {fixed(transferring([](traced& on, combination const& in,
-                                      engine::execution_context const& code) {
+    if (id == "SOVF-be0") { made.varies.push_back(&combination::branch); }
+    made.keeps_tnt_empty = true;
+    return {made};
+}
+
+auto smpx_br_scenes(row const&) -> std::vector<scene> {
+    return {with_flags(
+        transferring([](traced& on, combination const& in, engine::execution_context const& code) {
             on.does(action::exception{.at = clip, .to = target(in), .after = code, .vector = 5});
         }))};
-    }
-    if (id == "SSENTER") {
-        auto made = branching(
-            [](traced& on, combination const&) { on.does(action::measured_launch{}); });
-        made.fixed = [](combination& in) { in.f1 = false; };
-        return {fixed(made)};
-    }
-    if (id == "SACM") {
-        auto made = branching([](traced& on, combination const&) {
-            on.does(action::acm_begin{}).does(action::indirect_jump{0x1200});
-            on.does(action::acm_end{nlip});
-        });
-        return {fixed(made, {&combination::tsc})};
-    }
-    if (id.substr(0, 4) == "SPSB") {
-        auto made = branching([](traced& on, combination const&) { on.does(action::psb_due{}); });
-        made.varies = {&combination::c0,  &combination::f0,   &combination::branch,
-                       &combination::tsc, &combination::mtc,  &combination::tsx,
-                       &combination::vmx, &combination::guest};
-        made.occurs = [](combination const& in) { return !(in.vmx && in.guest); };
-        return {made};
-    }
-    if (id == "SPEBS") {
-        static constexpr action::pebs_item items[] = {{0, 1}, {1, 2}};
-        static constexpr action::pebs_group group{1, false, items, 2};
-        return {fixed(branching([](traced& on, combination const&) {
-            on.does(action::pebs_record{clip, &group, 1});
-        }))};
-    }
-    return {};
+}
+
+auto ssenter_scenes(row const&) -> std::vector<scene> {
+    auto made = branching(
+        [](traced& on, combination const&) { on.does(action::measured_launch{}); });
+    made.fixed = [](combination& in) { in.f1 = false; };
+    return {with_flags(made)};
+}
+
+auto sacm_scenes(row const&) -> std::vector<scene> {
+    auto made = branching([](traced& on, combination const&) {
+        on.does(action::acm_begin{}).does(action::indirect_jump{0x1200});
+        on.does(action::acm_end{nlip});
+    });
+    return {with_flags(made, {&combination::tsc})};
+}
+
+auto spsb_scenes(row const&) -> std::vector<scene> {
+    auto made = branching([](traced& on, combination const&) { on.does(action::psb_due{}); });
+    made.varies = {&combination::c0,  &combination::f0,  &combination::branch, &combination::tsc,
+                   &combination::mtc, &combination::tsx, &combination::vmx,    &combination::guest};
+    made.occurs = [](combination const& in) { return !(in.vmx && in.guest); };
+    return {made};
+}
+
+auto spebs_scenes(row const&) -> std::vector<scene> {
+    static constexpr action::pebs_item items[] = {{0, 1}, {1, 2}};
+    static constexpr action::pebs_group group{1, false, items, 2};
+    return {with_flags(branching(
+        [](traced& on, combination const&) { on.does(action::pebs_record{clip, &group, 1}); }))};
+}
+
+auto singles(row const& of) -> std::vector<scene> {
+    return scenes_in(
+        {
+            {"S02-enter", s02_enter_scenes},
+            {"S02-inside", s02_inside_scenes},
+            {"S02-outside", s02_outside_scenes},
+            {"S19-plain", s19_plain_scenes},
+            {"S19-deferred", s19_plain_scenes},
+            {"S10-begin", s10_begin_scenes},
+            {"S10-commit", s10_commit_scenes},
+            {"S10-abort", s10_abort_scenes},
+            {"S10-other", s10_other_scenes},
+            {"S15-transfer", s15_transfer_scenes},
+            {"S15-tsx", s15_tsx_scenes},
+            {"S15-ovf", s15_ovf_scenes},
+            {"SOVF-1", s15_ovf_scenes},
+            {"SOVF-0", s15_ovf_scenes},
+            {"SOVF-be0", s15_ovf_scenes},
+            {"SMPX-br", smpx_br_scenes},
+            {"SSENTER", ssenter_scenes},
+            {"SACM", sacm_scenes},
+            {"SPSB-1", spsb_scenes},
+            {"SPSB-f0", spsb_scenes},
+            {"SPSB-c0", spsb_scenes},
+            {"SPEBS", spebs_scenes},
+        },
+        of);
 }
 
 /// True for effects of the output engine, which no packet reports: tests/engine/trace_unit.cpp.
