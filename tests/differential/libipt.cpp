@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -145,159 +146,182 @@ auto plain_twin(pt_packet_type type) -> twin<Packet> {
     return both;
 }
 
+struct libipt_writer {
+    pt_encoder* encoder;
+    uint8_t const* written;
+
+    template <class Packet>
+    [[nodiscard]] auto put(twin<Packet> const& both) const -> bool {
+        return put_twin(encoder, written, both);
+    }
+};
+
+/// Write one packet with random fields. They return false when there is no room for it.
+constexpr bool (*puts_by_libipt[])(libipt_writer to, chance& random, uint64_t bits) = {
+    [](libipt_writer to, chance&, uint64_t) { return to.put(plain_twin<packet::pad>(ppt_pad)); },
+    [](libipt_writer to, chance&, uint64_t) { return to.put(plain_twin<packet::psb>(ppt_psb)); },
+    [](libipt_writer to, chance&, uint64_t) {
+        return to.put(plain_twin<packet::psbend>(ppt_psbend));
+    },
+    [](libipt_writer to, chance&, uint64_t) { return to.put(plain_twin<packet::ovf>(ppt_ovf)); },
+    [](libipt_writer to, chance&, uint64_t) {
+        return to.put(plain_twin<packet::tracestop>(ppt_stop));
+    },
+    [](libipt_writer to, chance& random, uint64_t) {
+        return to.put(ip_twin<packet::tip>(random, ppt_tip));
+    },
+    [](libipt_writer to, chance& random, uint64_t) {
+        return to.put(ip_twin<packet::tip_pge>(random, ppt_tip_pge));
+    },
+    [](libipt_writer to, chance& random, uint64_t) {
+        return to.put(ip_twin<packet::tip_pgd>(random, ppt_tip_pgd));
+    },
+    [](libipt_writer to, chance& random, uint64_t) {
+        return to.put(ip_twin<packet::fup>(random, ppt_fup));
+    },
+    [](libipt_writer to, chance& random, uint64_t bits) {
+        auto both = plain_twin<packet::tnt_short>(ppt_tnt_8);
+        auto const size = static_cast<unsigned>(1 + random.below(6));
+        both.theirs.payload.tnt = {static_cast<uint8_t>(size), bits & low_bits(size)};
+        both.ours = packet::tnt_short::of({size, bits});
+        return to.put(both);
+    },
+    [](libipt_writer to, chance& random, uint64_t bits) {
+        auto both = plain_twin<packet::tnt_long>(ppt_tnt_64);
+        auto const size = static_cast<unsigned>(1 + random.below(47));
+        both.theirs.payload.tnt = {static_cast<uint8_t>(size), bits & low_bits(size)};
+        both.ours = packet::tnt_long::of({size, bits});
+        return to.put(both);
+    },
+    [](libipt_writer to, chance&, uint64_t bits) {
+        using packet::mode_exec;
+        auto both = plain_twin<mode_exec>(ppt_mode);
+        bool const l = bits % 3 == 1;
+        bool const d = bits % 3 == 2;
+        both.theirs.payload.mode.leaf = pt_mol_exec;
+        both.theirs.payload.mode.bits.exec = {l ? 1U : 0U, d ? 1U : 0U};
+        both.ours = mode_exec{}.with(mode_exec::CS_L{l}, mode_exec::CS_D{d});
+        return to.put(both);
+    },
+    [](libipt_writer to, chance&, uint64_t bits) {
+        using packet::mode_tsx;
+        auto both = plain_twin<mode_tsx>(ppt_mode);
+        bool const in = bits % 3 == 1;
+        bool const abort = bits % 3 == 2;
+        both.theirs.payload.mode.leaf = pt_mol_tsx;
+        both.theirs.payload.mode.bits.tsx = {in ? 1U : 0U, abort ? 1U : 0U};
+        both.ours = mode_tsx{}.with(mode_tsx::InTX{in}, mode_tsx::TXAbort{abort});
+        return to.put(both);
+    },
+    [](libipt_writer to, chance&, uint64_t bits) {
+        auto both = plain_twin<packet::pip>(ppt_pip);
+        both.theirs.payload.pip = {bits & 0x000F'FFFF'FFFF'FFE0, static_cast<uint32_t>(bits & 1)};
+        both.ours = packet::pip{}.with(packet::pip::CR3{wrapped{both.theirs.payload.pip.cr3}},
+                                       packet::pip::NR{(bits & 1) != 0});
+        return to.put(both);
+    },
+    [](libipt_writer to, chance&, uint64_t bits) {
+        auto both = plain_twin<packet::vmcs>(ppt_vmcs);
+        both.theirs.payload.vmcs.base = bits & 0x000F'FFFF'FFFF'F000;
+        both.ours = packet::vmcs{}.with(packet::vmcs::base{wrapped{both.theirs.payload.vmcs.base}});
+        return to.put(both);
+    },
+    [](libipt_writer to, chance&, uint64_t bits) {
+        auto both = plain_twin<packet::cbr>(ppt_cbr);
+        both.theirs.payload.cbr.ratio = static_cast<uint8_t>(bits);
+        both.ours = packet::cbr{}.with(packet::cbr::CoreBusRatio{wrapped{bits & 0xFF}});
+        return to.put(both);
+    },
+    [](libipt_writer to, chance&, uint64_t bits) {
+        auto both = plain_twin<packet::tsc>(ppt_tsc);
+        both.theirs.payload.tsc.tsc = bits & low_bits(56);
+        both.ours = packet::tsc{}.with(packet::tsc::TSC{wrapped{bits & low_bits(56)}});
+        return to.put(both);
+    },
+    [](libipt_writer to, chance&, uint64_t bits) {
+        using packet::tma;
+        auto both = plain_twin<tma>(ppt_tma);
+        both.theirs.payload.tma = {static_cast<uint16_t>(bits),
+                                   static_cast<uint16_t>(bits >> 16 & 0x1FF)};
+        both.ours = tma{}.with(tma::CTC{wrapped{bits & 0xFFFF}},
+                               tma::FC{wrapped{bits >> 16 & 0x1FF}});
+        return to.put(both);
+    },
+    [](libipt_writer to, chance&, uint64_t bits) {
+        auto both = plain_twin<packet::mtc>(ppt_mtc);
+        both.theirs.payload.mtc.ctc = static_cast<uint8_t>(bits);
+        both.ours = packet::mtc{}.with(packet::mtc::CTC{wrapped{bits & 0xFF}});
+        return to.put(both);
+    },
+    [](libipt_writer to, chance& random, uint64_t) {
+        auto both = plain_twin<packet::cyc>(ppt_cyc);
+        both.theirs.payload.cyc.value = random.number();
+        both.ours = packet::cyc::of(both.theirs.payload.cyc.value);
+        return to.put(both);
+    },
+    [](libipt_writer to, chance&, uint64_t bits) {
+        auto both = plain_twin<packet::mnt>(ppt_mnt);
+        both.theirs.payload.mnt.payload = bits;
+        both.ours = packet::mnt{}.with(packet::mnt::payload{wrapped{bits}});
+        return to.put(both);
+    },
+    [](libipt_writer to, chance&, uint64_t bits) {
+        using packet::exstop;
+        auto both = plain_twin<exstop>(ppt_exstop);
+        both.theirs.payload.exstop.ip = bits & 1;
+        both.ours = exstop{}.with(exstop::IP{(bits & 1) != 0});
+        return to.put(both);
+    },
+    [](libipt_writer to, chance&, uint64_t bits) {
+        using packet::mwait;
+        auto both = plain_twin<mwait>(ppt_mwait);
+        both.theirs.payload.mwait = {static_cast<uint32_t>(bits & 0xFF),
+                                     static_cast<uint32_t>(bits >> 8 & 3)};
+        both.ours = mwait{}.with(mwait::hints{wrapped{bits & 0xFF}},
+                                 mwait::ext{wrapped{bits >> 8 & 3}});
+        return to.put(both);
+    },
+    [](libipt_writer to, chance&, uint64_t bits) {
+        using packet::pwrx;
+        using packet::pwre;
+        if ((bits >> 32 & 1) != 0) {
+            auto both = plain_twin<pwre>(ppt_pwre);
+            both.theirs.payload.pwre = {static_cast<uint8_t>(bits & 15),
+                                        static_cast<uint8_t>(bits >> 4 & 15),
+                                        static_cast<uint32_t>(bits >> 8 & 1)};
+            both.ours = pwre{}.with(pwre::state{wrapped{bits & 15}},
+                                    pwre::substate{wrapped{bits >> 4 & 15}},
+                                    pwre::HW{(bits >> 8 & 1) != 0});
+            return to.put(both);
+        }
+        auto both = plain_twin<pwrx>(ppt_pwrx);
+        both.theirs.payload.pwrx = {
+            static_cast<uint8_t>(bits & 15), static_cast<uint8_t>(bits >> 4 & 15),
+            static_cast<uint32_t>(bits >> 8 & 1), static_cast<uint32_t>(bits >> 10 & 1),
+            static_cast<uint32_t>(bits >> 11 & 1)};
+        both.ours = pwrx{}.with(pwrx::last{wrapped{bits & 15}},
+                                pwrx::deepest{wrapped{bits >> 4 & 15}},
+                                pwrx::reason{wrapped{bits >> 8 & 13}});
+        return to.put(both);
+    },
+    [](libipt_writer to, chance& random, uint64_t bits) {
+        using packet::ptw;
+        auto both = plain_twin<ptw>(ppt_ptw);
+        auto const size = static_cast<uint8_t>(bits & 1);
+        uint64_t const payload = random.bits() & low_bits(size == 0 ? 32 : 64);
+        both.theirs.payload.ptw = {payload, size, static_cast<uint32_t>(bits >> 1 & 1)};
+        both.ours = ptw{}
+                        .with(ptw::PayloadBytes{wrapped{size}}, ptw::IP{(bits >> 1 & 1) != 0})
+                        .with_payload(payload);
+        return to.put(both);
+    },
+};
+
 /// Writes one packet with libipt's encoder. Returns false when there is no room for it.
 auto put_by_libipt(pt_encoder* encoder, uint8_t const* written, chance& random) -> bool {
-    auto const put_it = [&](auto const& both) { return put_twin(encoder, written, both); };
     uint64_t const bits = random.bits();
-    switch (random.below(25)) {
-        case 0: return put_it(plain_twin<packet::pad>(ppt_pad));
-        case 1: return put_it(plain_twin<packet::psb>(ppt_psb));
-        case 2: return put_it(plain_twin<packet::psbend>(ppt_psbend));
-        case 3: return put_it(plain_twin<packet::ovf>(ppt_ovf));
-        case 4: return put_it(plain_twin<packet::tracestop>(ppt_stop));
-        case 5: return put_it(ip_twin<packet::tip>(random, ppt_tip));
-        case 6: return put_it(ip_twin<packet::tip_pge>(random, ppt_tip_pge));
-        case 7: return put_it(ip_twin<packet::tip_pgd>(random, ppt_tip_pgd));
-        case 8: return put_it(ip_twin<packet::fup>(random, ppt_fup));
-        case 9: {
-            auto both = plain_twin<packet::tnt_short>(ppt_tnt_8);
-            auto const size = static_cast<unsigned>(1 + random.below(6));
-            both.theirs.payload.tnt = {static_cast<uint8_t>(size), bits & low_bits(size)};
-            both.ours = packet::tnt_short::of({size, bits});
-            return put_it(both);
-        }
-        case 10: {
-            auto both = plain_twin<packet::tnt_long>(ppt_tnt_64);
-            auto const size = static_cast<unsigned>(1 + random.below(47));
-            both.theirs.payload.tnt = {static_cast<uint8_t>(size), bits & low_bits(size)};
-            both.ours = packet::tnt_long::of({size, bits});
-            return put_it(both);
-        }
-        case 11: {
-            using packet::mode_exec;
-            auto both = plain_twin<mode_exec>(ppt_mode);
-            bool const l = bits % 3 == 1;
-            bool const d = bits % 3 == 2;
-            both.theirs.payload.mode.leaf = pt_mol_exec;
-            both.theirs.payload.mode.bits.exec = {l ? 1U : 0U, d ? 1U : 0U};
-            both.ours = mode_exec{}.with(mode_exec::CS_L{l}, mode_exec::CS_D{d});
-            return put_it(both);
-        }
-        case 12: {
-            using packet::mode_tsx;
-            auto both = plain_twin<mode_tsx>(ppt_mode);
-            bool const in = bits % 3 == 1;
-            bool const abort = bits % 3 == 2;
-            both.theirs.payload.mode.leaf = pt_mol_tsx;
-            both.theirs.payload.mode.bits.tsx = {in ? 1U : 0U, abort ? 1U : 0U};
-            both.ours = mode_tsx{}.with(mode_tsx::InTX{in}, mode_tsx::TXAbort{abort});
-            return put_it(both);
-        }
-        case 13: {
-            auto both = plain_twin<packet::pip>(ppt_pip);
-            both.theirs.payload.pip = {bits & 0x000F'FFFF'FFFF'FFE0,
-                                       static_cast<uint32_t>(bits & 1)};
-            both.ours = packet::pip{}.with(packet::pip::CR3{wrapped{both.theirs.payload.pip.cr3}},
-                                           packet::pip::NR{(bits & 1) != 0});
-            return put_it(both);
-        }
-        case 14: {
-            auto both = plain_twin<packet::vmcs>(ppt_vmcs);
-            both.theirs.payload.vmcs.base = bits & 0x000F'FFFF'FFFF'F000;
-            both.ours = packet::vmcs{}.with(
-                packet::vmcs::base{wrapped{both.theirs.payload.vmcs.base}});
-            return put_it(both);
-        }
-        case 15: {
-            auto both = plain_twin<packet::cbr>(ppt_cbr);
-            both.theirs.payload.cbr.ratio = static_cast<uint8_t>(bits);
-            both.ours = packet::cbr{}.with(packet::cbr::CoreBusRatio{wrapped{bits & 0xFF}});
-            return put_it(both);
-        }
-        case 16: {
-            auto both = plain_twin<packet::tsc>(ppt_tsc);
-            both.theirs.payload.tsc.tsc = bits & low_bits(56);
-            both.ours = packet::tsc{}.with(packet::tsc::TSC{wrapped{bits & low_bits(56)}});
-            return put_it(both);
-        }
-        case 17: {
-            using packet::tma;
-            auto both = plain_twin<tma>(ppt_tma);
-            both.theirs.payload.tma = {static_cast<uint16_t>(bits),
-                                       static_cast<uint16_t>(bits >> 16 & 0x1FF)};
-            both.ours = tma{}.with(tma::CTC{wrapped{bits & 0xFFFF}},
-                                   tma::FC{wrapped{bits >> 16 & 0x1FF}});
-            return put_it(both);
-        }
-        case 18: {
-            auto both = plain_twin<packet::mtc>(ppt_mtc);
-            both.theirs.payload.mtc.ctc = static_cast<uint8_t>(bits);
-            both.ours = packet::mtc{}.with(packet::mtc::CTC{wrapped{bits & 0xFF}});
-            return put_it(both);
-        }
-        case 19: {
-            auto both = plain_twin<packet::cyc>(ppt_cyc);
-            both.theirs.payload.cyc.value = random.number();
-            both.ours = packet::cyc::of(both.theirs.payload.cyc.value);
-            return put_it(both);
-        }
-        case 20: {
-            auto both = plain_twin<packet::mnt>(ppt_mnt);
-            both.theirs.payload.mnt.payload = bits;
-            both.ours = packet::mnt{}.with(packet::mnt::payload{wrapped{bits}});
-            return put_it(both);
-        }
-        case 21: {
-            using packet::exstop;
-            auto both = plain_twin<exstop>(ppt_exstop);
-            both.theirs.payload.exstop.ip = bits & 1;
-            both.ours = exstop{}.with(exstop::IP{(bits & 1) != 0});
-            return put_it(both);
-        }
-        case 22: {
-            using packet::mwait;
-            auto both = plain_twin<mwait>(ppt_mwait);
-            both.theirs.payload.mwait = {static_cast<uint32_t>(bits & 0xFF),
-                                         static_cast<uint32_t>(bits >> 8 & 3)};
-            both.ours = mwait{}.with(mwait::hints{wrapped{bits & 0xFF}},
-                                     mwait::ext{wrapped{bits >> 8 & 3}});
-            return put_it(both);
-        }
-        case 23: {
-            using packet::pwrx;
-            using packet::pwre;
-            if ((bits >> 32 & 1) != 0) {
-                auto both = plain_twin<pwre>(ppt_pwre);
-                both.theirs.payload.pwre = {static_cast<uint8_t>(bits & 15),
-                                            static_cast<uint8_t>(bits >> 4 & 15),
-                                            static_cast<uint32_t>(bits >> 8 & 1)};
-                both.ours = pwre{}.with(pwre::state{wrapped{bits & 15}},
-                                        pwre::substate{wrapped{bits >> 4 & 15}},
-                                        pwre::HW{(bits >> 8 & 1) != 0});
-                return put_it(both);
-            }
-            auto both = plain_twin<pwrx>(ppt_pwrx);
-            both.theirs.payload.pwrx = {
-                static_cast<uint8_t>(bits & 15), static_cast<uint8_t>(bits >> 4 & 15),
-                static_cast<uint32_t>(bits >> 8 & 1), static_cast<uint32_t>(bits >> 10 & 1),
-                static_cast<uint32_t>(bits >> 11 & 1)};
-            both.ours = pwrx{}.with(pwrx::last{wrapped{bits & 15}},
-                                    pwrx::deepest{wrapped{bits >> 4 & 15}},
-                                    pwrx::reason{wrapped{bits >> 8 & 13}});
-            return put_it(both);
-        }
-        default: {
-            using packet::ptw;
-            auto both = plain_twin<ptw>(ppt_ptw);
-            auto const size = static_cast<uint8_t>(bits & 1);
-            uint64_t const payload = random.bits() & low_bits(size == 0 ? 32 : 64);
-            both.theirs.payload.ptw = {payload, size, static_cast<uint32_t>(bits >> 1 & 1)};
-            both.ours = ptw{}
-                            .with(ptw::PayloadBytes{wrapped{size}}, ptw::IP{(bits >> 1 & 1) != 0})
-                            .with_payload(payload);
-            return put_it(both);
-        }
-    }
+    auto const which = random.below(std::size(puts_by_libipt));
+    return puts_by_libipt[which]({encoder, written}, random, bits);
 }
 
 /// Compares the IPs that libipt rebuilds for the FUP of a PSB+ and the TIPs after it.
