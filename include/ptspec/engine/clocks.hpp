@@ -14,7 +14,7 @@ namespace ptspec::engine {
 /// The MTCs that are due.
 struct mtcs_due {
     /// The maximum: a packet has eight bits of the crystal counter, so more are indistinguishable.
-    static constexpr uint64_t most = 256;
+    static constexpr uint64_t max_count = 256;
 
     uint64_t first = 0;  ///< the crystal counter at the first, shifted right by MTCFreq
     uint64_t count = 0;
@@ -57,7 +57,7 @@ struct clocks {
     [[nodiscard]] constexpr auto until(uint64_t new_art, unsigned freq) const noexcept -> mtcs_due {
         if (new_art <= art) { return {}; }
         uint64_t const periods = (new_art >> freq) - (art >> freq);
-        uint64_t const count = periods < mtcs_due::most ? periods : mtcs_due::most;
+        uint64_t const count = periods < mtcs_due::max_count ? periods : mtcs_due::max_count;
         return {(new_art >> freq) - count + 1, count};
     }
 
@@ -103,14 +103,14 @@ struct cycle_counter {
 /// Adds core clock cycles to a counter.
 ///
 /// Source: SDM vol. 3, "Cycle-Accurate Mode"; GEN-210, GEN-217, GEN-220.
-[[nodiscard]] constexpr auto count_cycles(cycle_counter from, uint64_t passed) noexcept
+[[nodiscard]] constexpr auto count_cycles(cycle_counter counter, uint64_t passed) noexcept
     -> counted_cycles {
-    uint64_t const sum = from.cycles + passed;
-    bool const carries = sum < from.cycles;
+    uint64_t const sum = counter.cycles + passed;
+    bool const carries = sum < counter.cycles;
     uint64_t const all = carries ? ~uint64_t{0} : sum;
-    uint64_t const most = low_bits(from.bits);
-    if (all < most) { return {all, false}; }
-    return from.wraps ? counted_cycles{sum & most, false} : counted_cycles{all, true};
+    uint64_t const max_count = low_bits(counter.bits);
+    if (all < max_count) { return {all, false}; }
+    return counter.wraps ? counted_cycles{sum & max_count, false} : counted_cycles{all, true};
 }
 
 }  // namespace ptspec::engine

@@ -29,19 +29,19 @@ namespace detail {
 /// always_inline: without it branches take 1 % more instructions (clang 19).
 template <class Action, class Sink>
 PTSPEC_ATTRIBUTE(always_inline)
-constexpr void generate(generator_state& s, Action const& e, Sink& to) noexcept {
+constexpr void generate(generator_state& s, Action const& e, Sink& sink) noexcept {
     if constexpr (requires { try_fast_path(s, e); }) {
         if (try_fast_path(s, e)) { return; }
     }
-    handle(s, e, to);
-    complete_action(s, to);
+    handle(s, e, sink);
+    complete_action(s, sink);
 }
 /// The same while time passes.
 template <class Action, class Sink>
 constexpr void generate(generator_state& s, Action const& e, action::time_within takes,
-                        Sink& to) noexcept {
-    (void)run_within(s, takes, to, [&] {
-        generate(s, e, to);
+                        Sink& sink) noexcept {
+    (void)run_within(s, takes, sink, [&] {
+        generate(s, e, sink);
         return true;
     });
 }
@@ -91,14 +91,14 @@ public:
     /// Handles an action.
     template <class Action, trace::packet_sink Sink>
         requires action_for<Action, Sink>
-    constexpr void on(Action const& e, Sink& to) noexcept {
-        detail::generate(state_, e, to);
+    constexpr void on(Action const& e, Sink& sink) noexcept {
+        detail::generate(state_, e, sink);
     }
     /// The same while time passes.
     template <class Action, trace::packet_sink Sink>
         requires action_for<Action, Sink>
-    constexpr void on(Action const& e, Sink& to, action::time_within takes) noexcept {
-        detail::generate(state_, e, takes, to);
+    constexpr void on(Action const& e, Sink& sink, action::time_within takes) noexcept {
+        detail::generate(state_, e, takes, sink);
     }
     template <class Action, class Sink>
         requires(!trace::packet_sink<Sink>)
@@ -108,8 +108,8 @@ public:
     void on(Other const&, Sink&) = delete;  // an action is a struct of engine::action
     /// Ends an overflow that `action::overflow` did not request. The sink must have room.
     template <trace::packet_sink Sink>
-    constexpr void end_overflow(Sink& to) noexcept {
-        detail::end_overflow(state_, to);
+    constexpr void end_overflow(Sink& sink) noexcept {
+        detail::end_overflow(state_, sink);
     }
 
     /// Starts tracing at the next instruction, like a WRMSR of `value`, with TraceEn = 1, directly
@@ -118,15 +118,15 @@ public:
     /// Errors: those of `access::check_write` at CPL 0; nothing has changed then.
     /// Source: GEN-162, GEN-180..182.
     template <trace::packet_sink Sink>
-    [[nodiscard]] constexpr auto start(access::ia32_rtit_ctl value, Sink& to) noexcept
+    [[nodiscard]] constexpr auto start(access::ia32_rtit_ctl value, Sink& sink) noexcept
         -> access::verdict {
-        return detail::start(state_, value, to);
+        return detail::start(state_, value, sink);
     }
     /// Ends tracing before the next instruction, and appends the gathered branches. Without effect
     /// if TraceEn is 0. Source: GEN-124, GEN-183.
     template <trace::packet_sink Sink>
-    constexpr void stop(Sink& to) noexcept {
-        detail::stop(state_, to);
+    constexpr void stop(Sink& sink) noexcept {
+        detail::stop(state_, sink);
     }
 
     /// RDMSR. Source: REG-011, GEN-161.
@@ -138,18 +138,19 @@ public:
     /// Errors: those of `access::check_write`; nothing has changed then.
     /// Source: GEN-021, GEN-088, GEN-106, GEN-180..183.
     template <trace::packet_sink Sink>
-    [[nodiscard]] constexpr auto wrmsr(msr_write const& e, Sink& to,
+    [[nodiscard]] constexpr auto wrmsr(msr_write const& e, Sink& sink,
                                        action::time_within takes = {}) noexcept -> access::verdict {
-        return detail::run_within(state_, takes, to, [&] { return detail::wrmsr(state_, e, to); });
+        return detail::run_within(state_, takes, sink,
+                                  [&] { return detail::wrmsr(state_, e, sink); });
     }
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <trace::packet_sink Sink>
     [[nodiscard]] constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at,
-                                         uint64_t next, Sink& to,
+                                         uint64_t next, Sink& sink,
                                          action::time_within takes = {}) noexcept
         -> access::xrstors_result {
-        return detail::run_within(state_, takes, to,
-                                  [&] { return detail::xrstors(state_, image, at, next, to); });
+        return detail::run_within(state_, takes, sink,
+                                  [&] { return detail::xrstors(state_, image, at, next, sink); });
     }
     /// XRSTORS where XSTATE_BV[8] is 0. Source: REG-146.
     [[nodiscard]] constexpr auto xrstors_init(uint64_t next) noexcept -> access::xrstors_result {
@@ -165,9 +166,11 @@ public:
     }
 
     /// Source: GEN-278.
-    constexpr void conceal(vmx_concealment const& what) noexcept { state_.concealment = what; }
+    constexpr void conceal(vmx_concealment const& concealment) noexcept {
+        state_.concealment = concealment;
+    }
     /// Sets the clocks without timing packets for the time between.
-    constexpr void set_clocks(clocks const& now) noexcept { state_.clocks = now; }
+    constexpr void set_clocks(clocks const& clocks) noexcept { state_.clocks = clocks; }
 
 private:
     generator_state state_;

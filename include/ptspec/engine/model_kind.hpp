@@ -65,11 +65,11 @@ inline constexpr model_kind_info model_kinds[] = {
     {model_kind::atom, "atom", {.in_psb = trace::psb_order::atom, .psb_keeps_remainder = true}},
 };
 
-[[nodiscard]] constexpr auto info_of(model_kind which) noexcept -> model_kind_info const& {
-    return model_kinds[underlying(which)];
+[[nodiscard]] constexpr auto info_of(model_kind kind) noexcept -> model_kind_info const& {
+    return model_kinds[underlying(kind)];
 }
-[[nodiscard]] constexpr auto options_of(model_kind which) noexcept -> model_options const& {
-    return info_of(which).options;
+[[nodiscard]] constexpr auto options_of(model_kind kind) noexcept -> model_options const& {
+    return info_of(kind).options;
 }
 
 /// The kind of a processor, by its generation. A generation that no trace shows has the latest kind
@@ -78,10 +78,10 @@ inline constexpr model_kind_info model_kinds[] = {
 /// Source: GEN-009.
 [[nodiscard]] constexpr auto model_kind_of(reg::cpuid_01h_eax signature) noexcept -> model_kind {
     if (signature.raw == 0) { return model_kind::skylake; }
-    auto const which = cpu::model_of(signature);
-    if (which.family != 6) { return model_kind::icelake; }
+    auto const model = cpu::model_of(signature);
+    if (model.family != 6) { return model_kind::icelake; }
     // clang-format off
-    switch (which.model) {
+    switch (model.model) {
         case 0x3D: case 0x47: case 0x4F: case 0x56:
             return model_kind::broadwell;
         case 0x4E: case 0x55: case 0x5E: case 0x66: case 0x8E: case 0x9E: case 0xA5: case 0xA6:

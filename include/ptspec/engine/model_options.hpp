@@ -78,54 +78,56 @@ struct model_options {
     output_options output{};
 };
 
-/// Calls `visit(name, member, least, most)` for every member of `model_options` that is a number, a
-/// flag or an enumerator, in declaration order. Its valid values are `least` to `most`.
+/// Calls `visit(name, member, min_value, max_value)` for every member of `model_options` that is a
+/// number, a flag or an enumerator, in declaration order. Both limits are valid values.
 template <class Options, class Visit>
-constexpr void for_each_option(Options& how, Visit&& visit) noexcept {
-    visit("ips", how.ips, uint64_t{0}, uint64_t{underlying(trace::ip_choice::icelake)});
-    visit("tnt_capacity", how.tnt_capacity, uint64_t{6}, uint64_t{47});
-    visit("defers_tips", how.defers_tips, uint64_t{0}, uint64_t{1});
-    visit("pads", how.pads, uint64_t{0}, uint64_t{underlying(trace::pad_policy::skylake)});
-    visit("in_psb", how.in_psb, uint64_t{0}, uint64_t{underlying(trace::psb_order::atom)});
-    visit("end_alignment", how.end_alignment, uint64_t{0}, uint64_t{255});
-    visit("has_tsx", how.has_tsx, uint64_t{0}, uint64_t{1});
-    visit("vmcs_needs_context", how.vmcs_needs_context, uint64_t{0}, uint64_t{1});
-    visit("vmcs_before_pip", how.vmcs_before_pip, uint64_t{0}, uint64_t{1});
-    visit("psb_after_pge", how.psb_after_pge, uint64_t{0}, uint64_t{1});
-    visit("psb_on_every_enable", how.psb_on_every_enable, uint64_t{0}, uint64_t{1});
-    visit("psb_before_pge", how.psb_before_pge, uint64_t{0}, uint64_t{1});
-    visit("psb_of_enable_has_fup", how.psb_of_enable_has_fup, uint64_t{0}, uint64_t{1});
-    visit("psb_keeps_remainder", how.psb_keeps_remainder, uint64_t{0}, uint64_t{1});
-    visit("psb_step", how.psb_step, uint64_t{1}, uint64_t{65535});
-    visit("psb_counts_itself", how.psb_counts_itself, uint64_t{0}, uint64_t{1});
-    visit("pip_for_same_cr3", how.pip_for_same_cr3, uint64_t{0}, uint64_t{1});
-    visit("mov_cr3_stops_at_next", how.mov_cr3_stops_at_next, uint64_t{0}, uint64_t{1});
-    visit("swintr_events", how.swintr_events, uint64_t{0}, uint64_t{1});
-    visit("iret_at_all_returns", how.iret_at_all_returns, uint64_t{0}, uint64_t{1});
-    visit("on_ret_mismatch", how.on_ret_mismatch, uint64_t{0},
+constexpr void for_each_option(Options& options, Visit&& visit) noexcept {
+    visit("ips", options.ips, uint64_t{0}, uint64_t{underlying(trace::ip_choice::icelake)});
+    visit("tnt_capacity", options.tnt_capacity, uint64_t{6}, uint64_t{47});
+    visit("defers_tips", options.defers_tips, uint64_t{0}, uint64_t{1});
+    visit("pads", options.pads, uint64_t{0}, uint64_t{underlying(trace::pad_policy::skylake)});
+    visit("in_psb", options.in_psb, uint64_t{0}, uint64_t{underlying(trace::psb_order::atom)});
+    visit("end_alignment", options.end_alignment, uint64_t{0}, uint64_t{255});
+    visit("has_tsx", options.has_tsx, uint64_t{0}, uint64_t{1});
+    visit("vmcs_needs_context", options.vmcs_needs_context, uint64_t{0}, uint64_t{1});
+    visit("vmcs_before_pip", options.vmcs_before_pip, uint64_t{0}, uint64_t{1});
+    visit("psb_after_pge", options.psb_after_pge, uint64_t{0}, uint64_t{1});
+    visit("psb_on_every_enable", options.psb_on_every_enable, uint64_t{0}, uint64_t{1});
+    visit("psb_before_pge", options.psb_before_pge, uint64_t{0}, uint64_t{1});
+    visit("psb_of_enable_has_fup", options.psb_of_enable_has_fup, uint64_t{0}, uint64_t{1});
+    visit("psb_keeps_remainder", options.psb_keeps_remainder, uint64_t{0}, uint64_t{1});
+    visit("psb_step", options.psb_step, uint64_t{1}, uint64_t{65535});
+    visit("psb_counts_itself", options.psb_counts_itself, uint64_t{0}, uint64_t{1});
+    visit("pip_for_same_cr3", options.pip_for_same_cr3, uint64_t{0}, uint64_t{1});
+    visit("mov_cr3_stops_at_next", options.mov_cr3_stops_at_next, uint64_t{0}, uint64_t{1});
+    visit("swintr_events", options.swintr_events, uint64_t{0}, uint64_t{1});
+    visit("iret_at_all_returns", options.iret_at_all_returns, uint64_t{0}, uint64_t{1});
+    visit("on_ret_mismatch", options.on_ret_mismatch, uint64_t{0},
           uint64_t{underlying(trace::ret_mismatch::clear)});
-    visit("psb_after_overflow", how.psb_after_overflow, uint64_t{0},
+    visit("psb_after_overflow", options.psb_after_overflow, uint64_t{0},
           uint64_t{underlying(psb_after_ovf::never)});
-    visit("psb_before_ovf_fup", how.psb_before_ovf_fup, uint64_t{0}, uint64_t{1});
-    visit("trace_stop_in_overflow", how.trace_stop_in_overflow, uint64_t{0},
+    visit("psb_before_ovf_fup", options.psb_before_ovf_fup, uint64_t{0}, uint64_t{1});
+    visit("trace_stop_in_overflow", options.trace_stop_in_overflow, uint64_t{0},
           uint64_t{underlying(stop_in_overflow::without_packet)});
-    visit("cycle_counter_bits", how.cycle_counter_bits, uint64_t{1}, uint64_t{64});
-    visit("drained_at_once", how.drained_at_once, uint64_t{0}, uint64_t{~size_t{0}});
-    visit("overflow_ends_at", how.overflow_ends_at, uint64_t{0}, uint64_t{~size_t{0}});
-    visit("msrs_lag", how.msrs_lag, uint64_t{0}, uint64_t{1});
+    visit("cycle_counter_bits", options.cycle_counter_bits, uint64_t{1}, uint64_t{64});
+    visit("drained_at_once", options.drained_at_once, uint64_t{0}, uint64_t{~size_t{0}});
+    visit("overflow_ends_at", options.overflow_ends_at, uint64_t{0}, uint64_t{~size_t{0}});
+    visit("msrs_lag", options.msrs_lag, uint64_t{0}, uint64_t{1});
 }
 
 /// Sets the option with this name. Returns false, and sets nothing, if there is none or the value
 /// is out of range.
 template <same_as<model_options> Options>
-[[nodiscard]] constexpr auto set_option(Options& how, text name, uint64_t value) noexcept -> bool {
+[[nodiscard]] constexpr auto set_option(Options& options, text name, uint64_t value) noexcept
+    -> bool {
     bool is_set = false;
-    for_each_option(how, [&](text option, auto& member, uint64_t least, uint64_t most) {
-        if (option == name && least <= value && value <= most) {
-            member = static_cast<bare_t<decltype(member)>>(value);
-            is_set = true;
-        }
-    });
+    for_each_option(options,
+                    [&](text option, auto& member, uint64_t min_value, uint64_t max_value) {
+                        if (option == name && min_value <= value && value <= max_value) {
+                            member = static_cast<bare_t<decltype(member)>>(value);
+                            is_set = true;
+                        }
+                    });
     return is_set;
 }
 

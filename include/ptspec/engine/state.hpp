@@ -135,16 +135,16 @@ using ctl = access::ia32_rtit_ctl;
 [[nodiscard]] constexpr auto status_now(generator_state const& s) noexcept
     -> access::ia32_rtit_status {
     using status = access::ia32_rtit_status;
-    auto now = s.msrs.status;
-    if (!s.ctl<ctl::TraceEn>()) { return now; }
+    auto current = s.msrs.status;
+    if (!s.ctl<ctl::TraceEn>()) { return current; }
     // Without CPSB_CAM the count still decides when a PSB is due, but reads as 0.
     if (s.caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>()) {
-        now = now.with(status::PacketByteCnt{wrapped{s.bytes_since_psb()}});
+        current = current.with(status::PacketByteCnt{wrapped{s.bytes_since_psb()}});
     }
     if (s.ctl<ctl::InjectPsbPmiOnEnable>() && s.trigger_en()) {
-        now = now.with(status::PendPSB{s.psb_is_due()});
+        current = current.with(status::PendPSB{s.psb_is_due()});
     }
-    return now;
+    return current;
 }
 
 constexpr void drop_gathered_branches(generator_state& s) noexcept {
@@ -154,9 +154,9 @@ constexpr void drop_gathered_branches(generator_state& s) noexcept {
 
 /// Recomputes the state that depends on the enables, after they may have changed.
 constexpr void refresh_cache(generator_state& s) noexcept {
-    auto const now = s.enables();
-    if (!now.packet()) { s.calls.clear(); }
-    if (!now.trigger) {
+    auto const enables = s.enables();
+    if (!enables.packet()) { s.calls.clear(); }
+    if (!enables.trigger) {
         drop_gathered_branches(s);
         s.writer.cycles = 0;
     }
@@ -170,7 +170,7 @@ constexpr void refresh_cache(generator_state& s) noexcept {
                                      s.caps.ip_payload() == cpu::ip_payload::linear;
         fast = ips_are_offsets ? ip_span{} : fast_ips_around(s.msrs, s.ip);
     }
-    bool const branches_only_gather = now.packet() && !s.in_overflow && !s.ctl<ctl::DisTNT>() &&
+    bool const branches_only_gather = enables.packet() && !s.in_overflow && !s.ctl<ctl::DisTNT>() &&
                                       !s.options.defers_tips;
     s.fast_ip_first = fast.first;
     s.fast_ip_count = branches_only_gather ? fast.size() : 0;
@@ -213,13 +213,13 @@ constexpr void begin_overflow(generator_state& s) noexcept {
 /// noinline: inlined, branches take 3 % more instructions and cycles 4 % (g++ 12).
 template <class Sink, class Add>
 PTSPEC_ATTRIBUTE(noinline)
-constexpr void put_packets(generator_state& s, Sink& to, Add const& add) noexcept {
+constexpr void put_packets(generator_state& s, Sink& sink, Add const& add) noexcept {
     if (s.in_overflow) { return; }
     trace::packet_batch<> batch{s.writer, s.write_options};
     decoder_view const before = s.view;
     add(batch);
     batch.finish();
-    if (batch.broken() == rule::none && (batch.bytes().empty() || to.append(batch.bytes()))) {
+    if (batch.broken() == rule::none && (batch.bytes().empty() || sink.append(batch.bytes()))) {
         s.writer = batch.state();
         return;
     }

@@ -63,10 +63,10 @@ public:
     [[nodiscard]] constexpr auto ip() const noexcept -> uint64_t { return state_.ip; }
     /// The MSRs, all current.
     [[nodiscard]] constexpr auto msrs() const noexcept -> access::msr_state {
-        auto now = state_.msrs;
-        now.status = detail::status_now(state_);
-        if (output_active_) { output_.write_back(now); }
-        return now;
+        auto msrs = state_.msrs;
+        msrs.status = detail::status_now(state_);
+        if (output_active_) { output_.write_back(msrs); }
+        return msrs;
     }
     [[nodiscard]] constexpr auto total() const noexcept -> totals const& { return total_; }
     /// The bytes that are not stored yet.
@@ -85,7 +85,7 @@ public:
         requires action_for<Action, byte_queue<Depth>>
     constexpr auto on(Action const& e, Memory& memory) noexcept -> port_fault {
         if constexpr (requires { detail::try_fast_path(state_, e); }) {
-            // With these three attributes branches are 4 % faster (g++ 12).
+            // This attribute and two in `drain_after_operation`: branches are 4 % faster (g++ 12).
             if (pending_ == pending_action::none && detail::try_fast_path(state_, e)) [[likely]] {
                 return queue_.empty() ? port_fault{} : drain_after_operation(memory);
             }
@@ -206,21 +206,23 @@ public:
     }
 
     /// Sets the controls by which a VMM conceals VMX operation. Source: GEN-278.
-    constexpr void conceal(vmx_concealment const& what) noexcept { state_.concealment = what; }
+    constexpr void conceal(vmx_concealment const& concealment) noexcept {
+        state_.concealment = concealment;
+    }
     /// Sets what memory is restricted. While TraceEn is 1 the current output region is not checked
     /// again. Source: OUT-115, PRG-097.
-    constexpr void change_restricted(topa::restricted_memory const& to) noexcept {
-        state_.options.output.restricted = to;
-        if (output_active_) { output_.change_restricted(to); }
+    constexpr void change_restricted(topa::restricted_memory const& restricted) noexcept {
+        state_.options.output.restricted = restricted;
+        if (output_active_) { output_.change_restricted(restricted); }
     }
     /// Sets the clocks without timing packets for the time between.
-    constexpr void set_clocks(clocks const& now) noexcept { state_.clocks = now; }
+    constexpr void set_clocks(clocks const& clocks) noexcept { state_.clocks = clocks; }
 
-    /// Stores up to `most` bytes of the buffer, independently of the options.
+    /// Stores up to `max_bytes` bytes of the buffer, independently of the options.
     template <memory_port Memory>
-    constexpr auto drain(Memory& memory, size_t most = ~size_t{0}) noexcept -> port_fault {
+    constexpr auto drain(Memory& memory, size_t max_bytes = ~size_t{0}) noexcept -> port_fault {
         if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
-        return store(memory, most);
+        return store(memory, max_bytes);
     }
 
 private:
@@ -266,13 +268,13 @@ private:
         return store(memory, state_.options.drained_at_once);
     }
     template <memory_port Memory>
-    constexpr auto store(Memory& memory, size_t most) noexcept -> port_fault {
+    constexpr auto store(Memory& memory, size_t max_bytes) noexcept -> port_fault {
         bool const was_triggered = state_.trigger_en();
         port_fault fault{};
-        while (!queue_.empty() && most != 0 && !fault.happened) {
-            auto const result = output_.write(state_.msrs, memory, queue_.front().first(most));
+        while (!queue_.empty() && max_bytes != 0 && !fault.happened) {
+            auto const result = output_.write(state_.msrs, memory, queue_.front().first(max_bytes));
             queue_.drop(result.taken);
-            most -= result.taken;
+            max_bytes -= result.taken;
             total_ += result;
             fault = result.fault;
             end_overflow_if_drained();

@@ -17,8 +17,8 @@ namespace detail {
 /// Serialises the state of a unit other than its MSRs. Saving and loading share one list of
 /// members.
 struct unit_codec {
-    /// Calls `each` with every number at a fixed offset and, if not every value of its type is
-    /// valid, with the greatest valid one.
+    /// Calls `each` with every number that has a fixed offset in an image, and with the greatest
+    /// valid value of the number unless every value of its type is valid.
     template <class Unit, class Each>
     static constexpr void visit(Unit& unit, Each& each) noexcept {
         each(unit.state_.ip);
@@ -57,18 +57,18 @@ struct unit_codec {
     }
     /// Omits the open block: none is open between two operations.
     template <class State, class Each>
-    static constexpr void visit_packets(State& now, Each& each) noexcept {
-        each(now.last_ip);
-        each(now.has_last_ip);
-        each(now.has_context_ip);
-        each(now.ends_in_payload);
-        each(now.tnt.count);
-        each(now.tnt.bits);
-        each(now.cycles);
-        each(now.cycles_at_tnt);
-        each(now.bytes);
-        each(now.deferred_count, trace::writer_state::max_deferred);
-        for (auto& ip : now.deferred) { each(ip); }
+    static constexpr void visit_packets(State& state, Each& each) noexcept {
+        each(state.last_ip);
+        each(state.has_last_ip);
+        each(state.has_context_ip);
+        each(state.ends_in_payload);
+        each(state.tnt.count);
+        each(state.tnt.bits);
+        each(state.cycles);
+        each(state.cycles_at_tnt);
+        each(state.bytes);
+        each(state.deferred_count, trace::writer_state::max_deferred);
+        for (auto& ip : state.deferred) { each(ip); }
     }
     template <class Unit, class Each>
     static constexpr void visit_view(Unit& unit, Each& each) noexcept {
@@ -84,11 +84,11 @@ struct unit_codec {
 
     /// Writes each number as 8 bytes.
     struct writer {
-        uint8_t* to;
+        uint8_t* next;
 
         constexpr void operator()(auto const& number, auto...) noexcept {
-            store_le64(to, static_cast<uint64_t>(number));
-            to += sizeof(uint64_t);
+            store_le64(next, static_cast<uint64_t>(number));
+            next += sizeof(uint64_t);
         }
     };
     /// Reads numbers of 8 bytes each. The caller must check the size first.
@@ -97,11 +97,12 @@ struct unit_codec {
         bool all_possible = true;
 
         template <class Number>
-        constexpr void operator()(Number& number, uint64_t most = greatest<Number>()) noexcept {
+        constexpr void operator()(Number& number,
+                                  uint64_t max_value = greatest<Number>()) noexcept {
             uint64_t const value = load_le64(from);
             from += sizeof value;
-            all_possible = all_possible && value <= most;
-            if (value <= most) { number = static_cast<Number>(value); }
+            all_possible = all_possible && value <= max_value;
+            if (value <= max_value) { number = static_cast<Number>(value); }
         }
         template <class Number>
         static constexpr auto greatest() noexcept -> uint64_t {
@@ -146,25 +147,25 @@ struct unit_codec {
     }
 
     template <size_t Depth>
-    static constexpr auto store(trace_unit<Depth> now, uint8_t* const to) noexcept -> size_t {
-        copy_bytes(to + front::msrs_at, access::store(now.msrs()).data(), access::image_size);
+    static constexpr auto store(trace_unit<Depth> unit, uint8_t* const image) noexcept -> size_t {
+        copy_bytes(image + front::msrs_at, access::store(unit.msrs()).data(), access::image_size);
         using pending = typename trace_unit<Depth>::pending_action;
-        uint8_t const flushing = now.pending_ == pending::save    ? 2
-                                 : now.pending_ == pending::flush ? 1
-                                                                  : 0;
-        front const first{now.ctl_at_start_, now.output_.ended_by(), flushing,
-                          static_cast<uint8_t>(now.state_.calls.size()), now.queue_.size()};
-        writer numbers{to + front::msrs_at + access::image_size};
+        uint8_t const flushing = unit.pending_ == pending::save    ? 2
+                                 : unit.pending_ == pending::flush ? 1
+                                                                   : 0;
+        front const first{unit.ctl_at_start_, unit.output_.ended_by(), flushing,
+                          static_cast<uint8_t>(unit.state_.calls.size()), unit.queue_.size()};
+        writer numbers{image + front::msrs_at + access::image_size};
         front::visit(first, numbers);
-        visit(now, numbers);
-        for (unsigned i = 0; i < now.state_.calls.size(); ++i) { numbers(now.state_.calls[i]); }
-        for (; !now.queue_.empty(); now.queue_.drop(now.queue_.front().size())) {
-            copy_bytes(numbers.to, now.queue_.front().data(), now.queue_.front().size());
-            numbers.to += now.queue_.front().size();
+        visit(unit, numbers);
+        for (unsigned i = 0; i < unit.state_.calls.size(); ++i) { numbers(unit.state_.calls[i]); }
+        for (; !unit.queue_.empty(); unit.queue_.drop(unit.queue_.front().size())) {
+            copy_bytes(numbers.next, unit.queue_.front().data(), unit.queue_.front().size());
+            numbers.next += unit.queue_.front().size();
         }
-        auto const size = static_cast<size_t>(numbers.to - to);
-        store_le64(to, front::magic);
-        store_le64(to + 8, uint64_t{size} << 32 | unit_image_version);
+        auto const size = static_cast<size_t>(numbers.next - image);
+        store_le64(image, front::magic);
+        store_le64(image + 8, uint64_t{size} << 32 | unit_image_version);
         return size;
     }
 
@@ -176,9 +177,9 @@ struct unit_codec {
         front::visit(first, numbers);
         visit(unit, numbers);
         bool const is_on = unit.state_.msrs.ctl.template get<access::ia32_rtit_ctl::TraceEn>();
-        auto const& now = unit.state_.writer;
-        bool const are_branches = now.tnt.count < unit.state_.write_options.max_branches() &&
-                                  now.tnt.bits <= low_bits(now.tnt.count);
+        auto const& written = unit.state_.writer;
+        bool const are_branches = written.tnt.count < unit.state_.write_options.max_branches() &&
+                                  written.tnt.bits <= low_bits(written.tnt.count);
         if (!numbers.all_possible || !are_branches || (first.flushing != 0 && is_on)) {
             return access::error::out_of_range;
         }
@@ -214,10 +215,10 @@ struct unit_codec {
 template <size_t Depth>
 struct unit_image {
     /// The maximum size in bytes.
-    static constexpr size_t most = detail::unit_codec::min_bytes<Depth>() +
-                                   sizeof(uint64_t) * trace::return_stack::most + Depth;
+    static constexpr size_t max_bytes = detail::unit_codec::min_bytes<Depth>() +
+                                        sizeof(uint64_t) * trace::return_stack::most + Depth;
 
-    byte_array<most> bytes{};
+    byte_array<max_bytes> bytes{};
     size_t size = 0;
 
     [[nodiscard]] constexpr auto view() const noexcept -> byte_view {

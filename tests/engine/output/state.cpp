@@ -16,9 +16,9 @@ constexpr auto in_entry_2() -> output_state {
     s.scheme = cpu::output_scheme::topa;
     s.phase = output_phase::running;
     s.position = {0x1000, 2, 0};
-    s.window.entry = topa::entry{0x2'0000};
-    s.window.end = 0x2'1000;
-    s.window.room = 0xFD0;
+    s.extent.entry = topa::entry{0x2'0000};
+    s.extent.end = 0x2'1000;
+    s.extent.room = 0xFD0;
     s.region_base = 0x2'0000;
     s.region_size = 0x1000;
     return s;
@@ -26,14 +26,14 @@ constexpr auto in_entry_2() -> output_state {
 
 }  // namespace
 
-TEST_CASE("a window stores its end, and moves by its room") {
+TEST_CASE("an extent stores its end, and moves by its room") {
     CHECK_TWICE([](auto value) {
         uint8_t bytes[8] = {};
-        engine::detail::output_window window;
-        window.end = value(uint64_t{0x2'0008});
-        window.room = 3;
-        window.mapped_end = bytes + 8;
-        return window.address() == 0x2'0005 && window.mapped() == bytes + 5;
+        engine::detail::output_extent extent;
+        extent.end = value(uint64_t{0x2'0008});
+        extent.room = 3;
+        extent.mapped_end = bytes + 8;
+        return extent.address() == 0x2'0005 && extent.mapped() == bytes + 5;
     });
 }
 
@@ -44,7 +44,7 @@ TEST_CASE("the output MSRs show the table, the index and the offset (OUT-050,051
         engine::detail::write_back_position(s, now);
         bool const topa = now.output.base.raw == 0x1000 &&
                           now.output.mask_ptrs.raw == 0x30'0000'017F;
-        s.window.room = 0;  // no window: the offset of the position counts
+        s.extent.room = 0;  // no extent: the offset of the position counts
         s.position.offset = value(0x1000U);
         engine::detail::write_back_position(s, now);
         return topa && now.output.mask_ptrs.raw == 0x1000'0000'017F;
@@ -56,11 +56,11 @@ TEST_CASE("entries that were filled directly count for the index, and then for t
         uint8_t const entries[8 * 8] = {};
         auto s = in_entry_2();
         engine::detail::set_entries(s, entries + 16, value(uint64_t{4}));
-        bool const set = s.first_entry == nullptr && s.window.next_entry == entries + 24 &&
+        bool const set = s.first_entry == nullptr && s.extent.next_entry == entries + 24 &&
                          s.entries_end == entries + 56;
-        s.window.next_entry += 16;
+        s.extent.next_entry += 16;
         bool const index = engine::detail::current_index(s) == 4 && s.position.index == 2;
-        s.window.entry = topa::entry{0x5'0000};
+        s.extent.entry = topa::entry{0x5'0000};
         engine::detail::update_position(s);
         bool const updated = s.position.index == 4 && s.region_base == 0x5'0000 &&
                              engine::detail::current_index(s) == 4;
@@ -96,7 +96,7 @@ TEST_CASE("output that ended keeps the position; an error also sets Error (OUT-0
         engine::detail::end_output(s, now, rule::OUT_080);
         bool const ended = s.phase == output_phase::off && s.ended_by == rule::OUT_080 &&
                            now.status.raw == 0 && now.output.mask_ptrs.raw == 0x30'0000'017F &&
-                           s.window.mapped_end == nullptr && !s.can_fill;
+                           s.extent.mapped_end == nullptr && !s.can_fill;
         now.output.mask_ptrs.raw = 0x7F;
         engine::detail::write_back_position(s, now);  // off: not written again
         auto other = in_entry_2();

@@ -55,43 +55,43 @@ struct control_transfer {
     return s.ctl<ctl::EventEn>() && before.trigger && (before.context || after.context);
 }
 /// Source: GEN-301..304.
-constexpr void add_cfe(auto& batch, traced_event const& which, packet_ip from,
+constexpr void add_cfe(auto& batch, traced_event const& event, packet_ip from,
                        access::enables const& before) noexcept {
     using packet::cfe;
     using packet::evd;
-    if (which.type == packet::cfe_type{}) { return; }
+    if (event.type == packet::cfe_type{}) { return; }
     auto const add_evd = [&](event_data const& data) {
         if (!data.has_value) { return; }
         batch.add(evd{}.with(evd::type{data.type}, evd::payload{wrapped{data.value}}));
     };
-    add_evd(which.first);
-    add_evd(which.second);
+    add_evd(event.first);
+    add_evd(event.second);
     bool const has_ip = before.context &&
-                        (which.fup == fup_policy::always ||
-                         (which.fup == fup_policy::if_no_other && !before.packet()));
-    batch.add(cfe{}.with(cfe::type{which.type}, cfe::IP{has_ip},
-                         cfe::vector{wrapped{uint64_t{which.vector}}}));
+                        (event.fup == fup_policy::always ||
+                         (event.fup == fup_policy::if_no_other && !before.packet()));
+    batch.add(cfe{}.with(cfe::type{event.type}, cfe::IP{has_ip},
+                         cfe::vector{wrapped{uint64_t{event.vector}}}));
     if (has_ip) { batch.template add_ip<packet::fup>(from); }
 }
 
 /// Adds the last packets of a transfer, which report its target. Source: GEN-101..103.
-constexpr void add_target(generator_state& s, auto& batch, control_transfer const& how,
+constexpr void add_target(generator_state& s, auto& batch, control_transfer const& transfer,
                           access::enables const& before, access::enables const& after) noexcept {
-    packet_ip const target = s.in_packets(how.to);
-    bool const is_tnt = how.encoding == branch_encoding::tnt;
+    packet_ip const target = s.in_packets(transfer.to);
+    bool const is_tnt = transfer.encoding == branch_encoding::tnt;
     auto const add_ip = [&]<class Packet>(Packet) {
-        pass_before(s, batch, Packet::about.id);
+        add_moments_before(s, batch, Packet::about.id);
         batch.template add_ip<Packet>(target);
     };
     if (before.packet() && after.packet()) {
-        if (how.encoding == branch_encoding::none) { return; }
+        if (transfer.encoding == branch_encoding::none) { return; }
         if (is_tnt) {
             if (!s.ctl<ctl::DisTNT>()) { batch.branch(true); }
             return;
         }
         add_changed_mode_exec(s, batch);
-        if (how.encoding == branch_encoding::tip) {
-            pass_before(s, batch, packet::kind::tip);
+        if (transfer.encoding == branch_encoding::tip) {
+            add_moments_before(s, batch, packet::kind::tip);
             batch.defer(target);
         } else {
             add_ip(packet::tip{});
@@ -114,11 +114,11 @@ constexpr void add_target(generator_state& s, auto& batch, control_transfer cons
 ///
 /// Source: GEN-005, GEN-100..105, GEN-245, GEN-255..257, GEN-340..342.
 template <class Sink>
-constexpr void transfer(generator_state& s, Sink& to, control_transfer const& how,
-                        packet_ip stop_ip) noexcept {
+constexpr void emit_transfer(generator_state& s, Sink& sink, control_transfer const& transfer,
+                             packet_ip stop_ip) noexcept {
     auto const before = s.enables();
     if (!before.trigger) { return; }
-    auto const result = access::evaluate(s.caps, s.msrs, s.context_at(how.to), stop_ip.value);
+    auto const result = access::evaluate(s.caps, s.msrs, s.context_at(transfer.to), stop_ip.value);
     s.msrs.status = result.status;
     if (result.trace_stop && s.in_overflow) {  // Source: GEN-230
         s.deferred_ovf = s.options.trace_stop_in_overflow == stop_in_overflow::after_ovf
@@ -126,23 +126,25 @@ constexpr void transfer(generator_state& s, Sink& to, control_transfer const& ho
                              : deferred_ovf::none;
     }
     bool const stays_on = before.packet() && result.after.packet();
-    bool const has_packet = how.encoding != branch_encoding::none || how.pip.raw != 0;
+    bool const has_packet = transfer.encoding != branch_encoding::none || transfer.pip.raw != 0;
     if (has_packet || !stays_on) {
-        put_packets(s, to, [&](auto& batch) {
+        put_packets(s, sink, [&](auto& batch) {
             if (records_events(s, before, result.after)) {
-                add_cfe(batch, how.cfe, how.from, before);
+                add_cfe(batch, transfer.cfe, transfer.from, before);
             }
-            if (how.aborts_transaction && result.after.context && result.after.branch) {
+            if (transfer.aborts_transaction && result.after.context && result.after.branch) {
                 add_mode_tsx(s, batch, true);
             }
-            if (before.packet() && how.has_fup) { batch.template add_ip<packet::fup>(how.from); }
-            bool const has_vmcs = how.vmcs.raw != 0 && result.after.context;
-            if (has_vmcs && s.options.vmcs_before_pip) { add_in_time(s, batch, how.vmcs); }
-            if (how.pip.raw != 0 && result.after.context && s.ctl<ctl::OS>()) {
-                add_pip(s, batch, how.pip);
+            if (before.packet() && transfer.has_fup) {
+                batch.template add_ip<packet::fup>(transfer.from);
             }
-            if (has_vmcs && !s.options.vmcs_before_pip) { add_in_time(s, batch, how.vmcs); }
-            add_target(s, batch, how, before, result.after);
+            bool const has_vmcs = transfer.vmcs.raw != 0 && result.after.context;
+            if (has_vmcs && s.options.vmcs_before_pip) { add_in_time(s, batch, transfer.vmcs); }
+            if (transfer.pip.raw != 0 && result.after.context && s.ctl<ctl::OS>()) {
+                add_pip(s, batch, transfer.pip);
+            }
+            if (has_vmcs && !s.options.vmcs_before_pip) { add_in_time(s, batch, transfer.vmcs); }
+            add_target(s, batch, transfer, before, result.after);
             if (result.trace_stop) { batch.add(packet::tracestop{}); }
         });
     }
@@ -152,11 +154,11 @@ constexpr void transfer(generator_state& s, Sink& to, control_transfer const& ho
 }
 /// The same for a transfer whose target is compared with the TraceStop ranges: all except MOV CR3.
 template <class Sink>
-constexpr void transfer(generator_state& s, Sink& to, control_transfer const& how,
-                        execution_context const& after) noexcept {
+constexpr void emit_transfer(generator_state& s, Sink& sink, control_transfer const& transfer,
+                             execution_context const& after) noexcept {
     s.code = after;
-    s.ip = how.to.value;
-    transfer(s, to, how, s.in_packets(how.to));
+    s.ip = transfer.to.value;
+    emit_transfer(s, sink, transfer, s.in_packets(transfer.to));
 }
 
 }  // namespace ptspec::engine::detail

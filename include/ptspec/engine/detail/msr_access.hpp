@@ -15,8 +15,8 @@ namespace ptspec::engine::detail {
 /// Generates the packets after TraceEn rose, by the instruction at `at`. The last IP is kept.
 /// Source: GEN-011, GEN-107, GEN-162, GEN-176, GEN-180..182, GEN-236.
 template <class Sink>
-constexpr void begin_trace(generator_state& s, access::effect const& result, packet_ip at, Sink& to,
-                           bool by_rsm) noexcept {
+constexpr void begin_trace(generator_state& s, access::effect const& result, packet_ip at,
+                           Sink& sink, bool by_rsm) noexcept {
     uint64_t const count = s.msrs.status.get<access::ia32_rtit_status::PacketByteCnt>();
     s.writer = {.last_ip = s.writer.last_ip, .bytes = s.writer.bytes};
     s.view = {.in_tx = s.tx_depth != 0, .count_start = s.writer.bytes - count};
@@ -24,45 +24,49 @@ constexpr void begin_trace(generator_state& s, access::effect const& result, pac
     s.deferred_ovf = deferred_ovf::none;
     apply_ctl(s);
     if (!s.trigger_en() && !result.trace_stop) { return; }
-    auto const now = s.enables();
+    auto const enables = s.enables();
     bool const psb = result.psb == access::psb_plus_generation::yes ||
                      (result.psb == access::psb_plus_generation::may &&
                       s.options.psb_on_every_enable);
-    bool const psb_last = psb && s.options.psb_after_pge && now.packet();
+    bool const psb_last = psb && s.options.psb_after_pge && enables.packet();
     packet_ip const next = s.in_packets(s.ip);
-    put_packets(s, to, [&](auto& batch) {
+    put_packets(s, sink, [&](auto& batch) {
         if (!psb) {
             add_timing(s, batch);
         } else if (!psb_last) {
-            bool const filter = now.filter && s.options.psb_of_enable_has_fup;
-            add_psb(s, batch, {now.trigger, now.context, filter, now.branch}, at);
+            bool const filter = enables.filter && s.options.psb_of_enable_has_fup;
+            add_psb(s, batch, {enables.trigger, enables.context, filter, enables.branch}, at);
             batch.begin_context();  // the IP of TIP.PGE is not compressed by that of the PSB+
         }
-        if (by_rsm && s.ctl<ctl::EventEn>() && now.context) {
-            add_cfe(batch, {packet::cfe_type::RSM, 0, fup_policy::never}, 0, now);
+        if (by_rsm && s.ctl<ctl::EventEn>() && enables.context) {
+            add_cfe(batch, {packet::cfe_type::RSM, 0, fup_policy::never}, 0, enables);
         }
-        if (now.packet()) {
-            if (s.options.psb_before_pge) { add_psb(s, batch, now); }
+        if (enables.packet()) {
+            if (s.options.psb_before_pge) { add_psb(s, batch, enables); }
             add_changed_mode_exec(s, batch);
-            pass_before(s, batch, packet::kind::tip_pge);
+            add_moments_before(s, batch, packet::kind::tip_pge);
             batch.template add_ip<packet::tip_pge>(next);
         }
-        if (psb_last) { add_psb(s, batch, now); }
+        if (psb_last) { add_psb(s, batch, enables); }
         if (result.trace_stop) { batch.add(packet::tracestop{}); }
     });
 }
 /// Generates the packets when TraceEn is cleared, for any reason. The MSRs are `next` afterwards;
 /// PacketByteCnt includes these packets. Source: GEN-124, GEN-183, GEN-260, GEN-273, REG-061.
 template <class Sink>
-constexpr void end_trace(generator_state& s, Sink& to, control_transfer const& how,
+constexpr void end_trace(generator_state& s, Sink& sink, control_transfer const& transfer,
                          access::msr_state const& next) noexcept {
     using status = access::ia32_rtit_status;
     auto const before = s.enables();
     if (before.trigger) {
-        put_packets(s, to, [&](auto& batch) {
-            if (records_events(s, before, before)) { add_cfe(batch, how.cfe, how.from, before); }
-            if (before.packet() && how.has_fup) { batch.template add_ip<packet::fup>(how.from); }
-            if (how.pip.raw != 0 && s.ctl<ctl::OS>()) { add_pip(s, batch, how.pip); }
+        put_packets(s, sink, [&](auto& batch) {
+            if (records_events(s, before, before)) {
+                add_cfe(batch, transfer.cfe, transfer.from, before);
+            }
+            if (before.packet() && transfer.has_fup) {
+                batch.template add_ip<packet::fup>(transfer.from);
+            }
+            if (transfer.pip.raw != 0 && s.ctl<ctl::OS>()) { add_pip(s, batch, transfer.pip); }
             if (before.packet()) { add_in_time(s, batch, packet::tip_pgd{}); }
             batch.flush();
             if (s.options.end_alignment != 0) { batch.align_end(s.options.end_alignment); }
@@ -79,17 +83,17 @@ constexpr void end_trace(generator_state& s, Sink& to, control_transfer const& h
 /// An instruction at `at` wrote MSRs: TraceEn may have risen or fallen.
 template <class Sink>
 constexpr void apply_effect(generator_state& s, access::effect const& result, uint64_t at,
-                            uint64_t next, Sink& to) noexcept {
+                            uint64_t next, Sink& sink) noexcept {
     bool const was_on = s.ctl<ctl::TraceEn>();
     bool const is_on = result.state.ctl.get<ctl::TraceEn>();
     if (was_on && !is_on) {
-        end_trace(s, to, {.from = s.in_packets(at), .has_fup = true}, result.state);
+        end_trace(s, sink, {.from = s.in_packets(at), .has_fup = true}, result.state);
     } else {
         s.msrs = result.state;
     }
     s.ip = next;
     if (!was_on && is_on) {
-        begin_trace(s, result, s.in_packets(at), to, false);
+        begin_trace(s, result, s.in_packets(at), sink, false);
     } else {
         apply_ctl(s);
     }
@@ -98,20 +102,20 @@ constexpr void apply_effect(generator_state& s, access::effect const& result, ui
 /// Writes IA32_RTIT_CTL between two instructions of the code that executes, at any CPL.
 template <class Sink>
 [[nodiscard]] constexpr auto start(generator_state& s, access::ia32_rtit_ctl value,
-                                   Sink& to) noexcept -> access::verdict {
+                                   Sink& sink) noexcept -> access::verdict {
     auto const on = value.with(ctl::TraceEn{true});
     auto const checked = access::check_write(s.caps, s.msrs, ctl::address, on.raw, 0,
                                              s.options.policy);
     if (!checked) { return checked; }
-    apply_effect(s, access::apply(s.caps, s.msrs, on, s.context_at(s.ip)), s.ip, s.ip, to);
-    complete_action(s, to);
+    apply_effect(s, access::apply(s.caps, s.msrs, on, s.context_at(s.ip)), s.ip, s.ip, sink);
+    complete_action(s, sink);
     return checked;
 }
 /// Clears TraceEn between two instructions.
 template <class Sink>
-constexpr void stop(generator_state& s, Sink& to) noexcept {
+constexpr void stop(generator_state& s, Sink& sink) noexcept {
     if (!s.ctl<ctl::TraceEn>()) { return; }
-    apply_effect(s, {.state = access::disabled(s.msrs)}, s.ip, s.ip, to);
+    apply_effect(s, {.state = access::disabled(s.msrs)}, s.ip, s.ip, sink);
 }
 
 /// RDMSR. Source: REG-011, GEN-161.
@@ -125,33 +129,33 @@ constexpr void stop(generator_state& s, Sink& to) noexcept {
 /// Errors: those of `access::check_write`; nothing has changed then.
 /// Source: GEN-021, GEN-088, GEN-106, GEN-180..183.
 template <class Sink>
-[[nodiscard]] constexpr auto wrmsr(generator_state& s, msr_write const& e, Sink& to) noexcept
+[[nodiscard]] constexpr auto wrmsr(generator_state& s, msr_write const& e, Sink& sink) noexcept
     -> access::verdict {
     auto const result = access::effect_of_write(s.caps, s.msrs, e.index, e.value,
                                                 s.context_at(e.next), s.options.policy);
     if (!result) { return result.verdict; }
-    apply_effect(s, result, e.at.value, e.next.value, to);
-    complete_action(s, to);
+    apply_effect(s, result, e.at.value, e.next.value, sink);
+    complete_action(s, sink);
     return result.verdict;
 }
 /// The instruction at `at` cleared TraceEn and was undone: IA32_RTIT_CTL is as before.
 /// Source: GEN-180, GEN-181, GEN-184, PRG-111.
 template <class Sink>
 constexpr void set_ctl_again(generator_state& s, access::ia32_rtit_ctl value, uint64_t at,
-                             Sink& to) noexcept {
-    apply_effect(s, access::apply(s.caps, s.msrs, value, s.context_at(at)), at, at, to);
-    complete_action(s, to);
+                             Sink& sink) noexcept {
+    apply_effect(s, access::apply(s.caps, s.msrs, value, s.context_at(at)), at, at, sink);
+    complete_action(s, sink);
 }
 /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
 template <class Sink>
 [[nodiscard]] constexpr auto xrstors(generator_state& s, access::xsave_pt_state const& image,
-                                     uint64_t at, uint64_t next, Sink& to) noexcept
+                                     uint64_t at, uint64_t next, Sink& sink) noexcept
     -> access::xrstors_result {
     auto const result = access::xrstors(s.caps, s.msrs, image, s.context_at(next),
                                         s.options.policy);
     if (result) {
-        apply_effect(s, result.effect, at, next, to);
-        complete_action(s, to);
+        apply_effect(s, result.effect, at, next, sink);
+        complete_action(s, sink);
     }
     return result;
 }
@@ -169,32 +173,32 @@ template <class Sink>
 /// The TraceStop ranges are compared with the address of the MOV CR3, or with the next address.
 /// Source: GEN-087, GEN-101, GEN-240..243.
 template <class Sink>
-constexpr void handle(generator_state& s, action::mov_cr3 const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::mov_cr3 const& e, Sink& sink) noexcept {
     uint64_t const cr3 = e.cr3 & ~action::mov_cr3::keeps_translations;
     bool const has_pip = cr3 != s.code.cr3 || s.options.pip_for_same_cr3;
     s.code.cr3 = cr3;
     s.ip = e.next;
-    control_transfer const how{.encoding = branch_encoding::none,
-                               .to = e.next,
-                               .pip = has_pip ? pip_of(s, s.code) : packet::pip{0}};
-    transfer(s, to, how, s.in_packets(s.options.mov_cr3_stops_at_next ? e.next : e.at));
+    control_transfer const transfer{.encoding = branch_encoding::none,
+                                    .to = e.next,
+                                    .pip = has_pip ? pip_of(s, s.code) : packet::pip{0}};
+    emit_transfer(s, sink, transfer, s.in_packets(s.options.mov_cr3_stops_at_next ? e.next : e.at));
 }
 template <class Sink>
-constexpr void handle(generator_state& s, action::interrupt_flag const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::interrupt_flag const& e, Sink& sink) noexcept {
     bool const changes = s.code.IF != e.IF;
     s.code.IF = e.IF;
     s.ip = e.next;
     if (!changes || !s.ctl<ctl::EventEn>() || !s.enables().packet()) { return; }
-    put_packets(s, to, [&](auto& batch) {
+    put_packets(s, sink, [&](auto& batch) {
         add_mode_exec(s, batch);
         batch.template add_ip<packet::fup>(s.in_packets(e.next));
     });
 }
 
 /// Resets generate no packet. Source: GEN-291, REG-090..093.
-constexpr void reset(generator_state& s, access::msr_state const& now,
+constexpr void reset(generator_state& s, access::msr_state const& msrs,
                      execution_context const& after, uint64_t ip) noexcept {
-    s.msrs = now;
+    s.msrs = msrs;
     s.code = after;
     s.ip = ip;
     s.vmcs = no_vmcs;

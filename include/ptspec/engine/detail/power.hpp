@@ -31,11 +31,11 @@ constexpr void add_exstop(generator_state const& s, auto& batch, uint64_t from) 
 }
 
 template <class Sink>
-constexpr void handle(generator_state& s, action::mwait const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::mwait const& e, Sink& sink) noexcept {
     s.ip = e.next;
     if (e.thread.state == 0 && e.thread.substate == 0) { return; }
     if (records_power(s)) {
-        put_packets(s, to, [&](auto& batch) {
+        put_packets(s, sink, [&](auto& batch) {
             using packet::mwait;
             if (s.enables().context && !e.is_io && !e.is_pending) {
                 batch.add(mwait{}.with(mwait::hints{wrapped{uint64_t{e.hints}}},
@@ -48,17 +48,17 @@ constexpr void handle(generator_state& s, action::mwait const& e, Sink& to) noex
     s.clocks.are_off = true;
 }
 template <class Sink>
-constexpr void handle(generator_state& s, action::halt const& e, Sink& to) noexcept {
-    auto const now = s.enables();
+constexpr void handle(generator_state& s, action::halt const& e, Sink& sink) noexcept {
+    auto const enables = s.enables();
     s.ip = e.next;
-    if (e.is_shutdown && records_events(s, now, now)) {
-        put_packets(s, to, [&](auto& batch) {
+    if (e.is_shutdown && records_events(s, enables, enables)) {
+        put_packets(s, sink, [&](auto& batch) {
             add_cfe(batch, {packet::cfe_type::SHUTDOWN, 0, fup_policy::always},
-                    s.in_packets(e.from), now);
+                    s.in_packets(e.from), enables);
         });
     }
     if (records_power(s)) {
-        put_packets(s, to, [&](auto& batch) {
+        put_packets(s, sink, [&](auto& batch) {
             add_pwre(batch, {1, 0}, false);
             add_exstop(s, batch, e.from);
         });
@@ -66,9 +66,9 @@ constexpr void handle(generator_state& s, action::halt const& e, Sink& to) noexc
     s.clocks.are_off = true;
 }
 template <class Sink>
-constexpr void handle(generator_state& s, action::duty_cycle const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::duty_cycle const& e, Sink& sink) noexcept {
     if (records_power(s)) {
-        put_packets(s, to, [&](auto& batch) {
+        put_packets(s, sink, [&](auto& batch) {
             add_pwre(batch, {e.state, 0}, true);
             add_exstop(s, batch, e.next);
         });
@@ -76,30 +76,30 @@ constexpr void handle(generator_state& s, action::duty_cycle const& e, Sink& to)
     s.clocks.are_off = true;
 }
 template <class Sink>
-constexpr void handle(generator_state& s, action::wake const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::wake const& e, Sink& sink) noexcept {
     if (!s.clocks.are_off) { return; }
     s.clocks.are_off = false;
     if (!s.trigger_en()) { return; }
-    put_packets(s, to, [&](auto& batch) {
+    put_packets(s, sink, [&](auto& batch) {
         add_timing(s, batch);
         if (records_power(s)) { add_pwrx(batch, e); }
     });
 }
 /// In a C-state the clock is off already: GEN-312.
 template <class Sink>
-constexpr void handle(generator_state& s, action::clock_stop const& e, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::clock_stop const& e, Sink& sink) noexcept {
     if (s.clocks.are_off) { return; }
     if (records_power(s)) {
-        put_packets(s, to, [&](auto& batch) { add_exstop(s, batch, e.next); });
+        put_packets(s, sink, [&](auto& batch) { add_exstop(s, batch, e.next); });
     }
     s.clocks.are_off = true;
 }
 template <class Sink>
-constexpr void handle(generator_state& s, action::clock_resume const&, Sink& to) noexcept {
+constexpr void handle(generator_state& s, action::clock_resume const&, Sink& sink) noexcept {
     if (!s.clocks.are_off) { return; }
     s.clocks.are_off = false;
     if (s.trigger_en()) {
-        put_packets(s, to, [&](auto& batch) { add_timing(s, batch); });
+        put_packets(s, sink, [&](auto& batch) { add_timing(s, batch); });
     }
 }
 

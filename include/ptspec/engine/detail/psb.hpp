@@ -6,8 +6,8 @@
 /// PSB+, and its status packets: MODE, PIP, VMCS, timing.
 namespace ptspec::engine::detail {
 
-/// A moment passes: its cycles, then its MTC. Source: GEN-006, GEN-203, GEN-217.
-constexpr void pass(generator_state& s, auto& batch, action::moment const& one) noexcept {
+/// Lets a moment pass: adds its cycles, then its MTC. Source: GEN-006, GEN-203, GEN-217.
+constexpr void add_moment(generator_state& s, auto& batch, action::moment const& one) noexcept {
     using action::due_mtc;
     if (!s.clocks.are_off) {
         bool const guard = count_cycles({.cycles = batch.state().cycles,
@@ -27,31 +27,31 @@ constexpr void pass(generator_state& s, auto& batch, action::moment const& one) 
     if (!s.ctl<ctl::MTCEn>() || s.clocks.are_off) { return; }
     batch.add(packet::mtc{}.with(packet::mtc::CTC{wrapped{count}}));
 }
-/// The moments before a packet of this kind pass, with those before them.
-constexpr void pass_before(generator_state& s, auto& batch, packet::kind which) noexcept {
+/// Lets the moments up to the last one before a packet of this kind pass.
+constexpr void add_moments_before(generator_state& s, auto& batch, packet::kind kind) noexcept {
     auto const [first, count] = s.within;
     size_t passed = 0;
-    for (size_t i = 0; i < count; ++i) { passed = first[i].before == which ? i + 1 : passed; }
-    for (size_t i = 0; i < passed; ++i) { pass(s, batch, first[i]); }
+    for (size_t i = 0; i < count; ++i) { passed = first[i].before == kind ? i + 1 : passed; }
+    for (size_t i = 0; i < passed; ++i) { add_moment(s, batch, first[i]); }
     s.within = {first + passed, count - passed};
 }
 /// Adds a packet after the moments before it.
 template <packet::packet_type Packet>
-constexpr void add_in_time(generator_state& s, auto& batch, Packet const& which) noexcept {
-    pass_before(s, batch, Packet::about.id);
-    batch.add(which);
+constexpr void add_in_time(generator_state& s, auto& batch, Packet const& packet) noexcept {
+    add_moments_before(s, batch, Packet::about.id);
+    batch.add(packet);
 }
 /// Runs an action while moments pass. Moments that no packet waited for pass at its end.
 template <class Sink, class Run>
-constexpr auto run_within(generator_state& s, action::time_within takes, Sink& to,
+constexpr auto run_within(generator_state& s, action::time_within takes, Sink& sink,
                           Run const& run) noexcept {
     s.within = takes;
     auto const done = run();
     auto const rest = s.within;
     s.within = {};
     if (rest.count == 0 || !s.trigger_en()) { return done; }
-    put_packets(s, to, [&](auto& batch) {
-        for (size_t i = 0; i < rest.count; ++i) { pass(s, batch, rest.first[i]); }
+    put_packets(s, sink, [&](auto& batch) {
+        for (size_t i = 0; i < rest.count; ++i) { add_moment(s, batch, rest.first[i]); }
     });
     return done;
 }
@@ -81,9 +81,9 @@ constexpr void add_changed_mode_exec(generator_state& s, auto& batch) noexcept {
                                     execution_context const& code) noexcept -> packet::pip {
     return pip_of(code, code.vmx_non_root && !s.concealment.non_root);
 }
-constexpr void add_pip(generator_state& s, auto& batch, packet::pip which) noexcept {
-    s.view.pip = which.raw;
-    add_in_time(s, batch, which);
+constexpr void add_pip(generator_state& s, auto& batch, packet::pip pip) noexcept {
+    s.view.pip = pip.raw;
+    add_in_time(s, batch, pip);
 }
 [[nodiscard]] constexpr auto vmcs_of(uint64_t address) noexcept -> packet::vmcs {
     return packet::vmcs{}.with(packet::vmcs::base{wrapped{address}});
@@ -111,9 +111,9 @@ constexpr void add_timing(generator_state& s, auto& batch) noexcept {
     add_in_time(s, batch, cbr_of(s));
 }
 
-/// Adds a PSB+ that reports the status under the enables `now`, at this IP.
+/// Adds a PSB+ that reports the status under these enables, at this IP.
 /// Source: GEN-012, GEN-165, GEN-170..176, REG-065.
-constexpr void add_psb(generator_state& s, auto& batch, access::enables const& now,
+constexpr void add_psb(generator_state& s, auto& batch, access::enables const& enables,
                        packet_ip ip) noexcept {
     batch.flush();
     uint64_t const begin = batch.state().bytes;
@@ -124,23 +124,23 @@ constexpr void add_psb(generator_state& s, auto& batch, access::enables const& n
     bool const vmx_is_visible = s.msrs.in_vmx_operation && s.caps.vmx() != cpu::vmx_support::none &&
                                 !(s.code.vmx_non_root && s.concealment.non_root);
     s.view.mode = 0;
-    if (now.context && s.ctl<ctl::OS>()) {
+    if (enables.context && s.ctl<ctl::OS>()) {
         reported.pip = pip_of(s, s.code);
         s.view.pip = pip_of(s, s.code).raw;
     }
-    if (vmx_is_visible && (now.context || !s.options.vmcs_needs_context)) {
+    if (vmx_is_visible && (enables.context || !s.options.vmcs_needs_context)) {
         reported.vmcs = vmcs_of(s.vmcs);
     }
-    if (now.context && now.branch && s.options.has_tsx) {
+    if (enables.context && enables.branch && s.options.has_tsx) {
         reported.mode_tsx = mode_tsx_of(s);
         s.view.in_tx = s.tx_depth != 0;
     }
-    if (now.packet()) {
+    if (enables.packet()) {
         reported.mode_exec = mode_exec_of(s);
         s.view.mode = mode_exec_of(s).raw;
         reported.fup = ip.value;
     }
-    batch.add(reported, [&](packet::kind which) { pass_before(s, batch, which); });
+    batch.add(reported, [&](packet::kind kind) { add_moments_before(s, batch, kind); });
     if (s.options.psb_keeps_remainder && begin - s.view.count_start >= s.psb_period &&
         begin - s.view.count_start < 2 * s.psb_period) {
         start_period(s, s.view.count_start + s.psb_period);
@@ -151,16 +151,16 @@ constexpr void add_psb(generator_state& s, auto& batch, access::enables const& n
     s.calls.clear();
 }
 
-constexpr void add_psb(generator_state& s, auto& batch, access::enables const& now) noexcept {
-    add_psb(s, batch, now, s.in_packets(s.ip));
+constexpr void add_psb(generator_state& s, auto& batch, access::enables const& enables) noexcept {
+    add_psb(s, batch, enables, s.in_packets(s.ip));
 }
 
 /// Completes an action: generates a PSB+ if one is due. While the clocks are off it stays due until
 /// the wake. Source: GEN-006, GEN-163.
 template <class Sink>
-constexpr void complete_action(generator_state& s, Sink& to) noexcept {
+constexpr void complete_action(generator_state& s, Sink& sink) noexcept {
     if (!s.psb_is_due() || !s.trigger_en() || s.in_overflow || s.clocks.are_off) { return; }
-    put_packets(s, to, [&](auto& batch) { add_psb(s, batch, s.enables()); });
+    put_packets(s, sink, [&](auto& batch) { add_psb(s, batch, s.enables()); });
 }
 
 }  // namespace ptspec::engine::detail

@@ -59,32 +59,33 @@ constexpr auto in_registers(rule ended_by, text field = {}) noexcept -> explanat
     return {.ended_by = ended_by, .field = field};
 }
 
-constexpr auto stores_into_restricted(output_options const& how, phys_addr address) noexcept
+constexpr auto stores_into_restricted(output_options const& options, phys_addr address) noexcept
     -> bool {
-    return how.when_restricted == restricted_access::error &&
-           how.restricted.run_from(address).restricted;
+    return options.when_restricted == restricted_access::error &&
+           options.restricted.run_from(address).restricted;
 }
 
-constexpr auto error_of_single_range(access::msr_state const& now,
-                                     output_options const& how) noexcept -> explanation {
-    rule const broken = single_range::broken_rule(now.output.base, now.output.mask_ptrs);
+constexpr auto error_of_single_range(access::msr_state const& msrs,
+                                     output_options const& options) noexcept -> explanation {
+    rule const broken = single_range::broken_rule(msrs.output.base, msrs.output.mask_ptrs);
     if (broken != rule::none) { return in_registers(broken, field_at_fault(broken, {})); }
-    auto const next = single_range::trace_store_phys_addr(now.output.base, now.output.mask_ptrs);
-    if (stores_into_restricted(how, next)) {
+    auto const next = single_range::trace_store_phys_addr(msrs.output.base, msrs.output.mask_ptrs);
+    if (stores_into_restricted(options, next)) {
         return in_registers(rule::OUT_111, name<reg::ia32_rtit_output_base::BasePhysAddr>());
     }
     return in_registers(rule::REG_053);
 }
 
 template <memory_port Memory>
-constexpr auto error_of_topa(cpu::capabilities const& caps, access::msr_state const& now,
-                             Memory& memory, output_options const& how) noexcept -> explanation {
-    auto const where = topa::position_in(now.output.base, now.output.mask_ptrs);
+constexpr auto error_of_topa(cpu::capabilities const& caps, access::msr_state const& msrs,
+                             Memory& memory, output_options const& options) noexcept
+    -> explanation {
+    auto const where = topa::position_in(msrs.output.base, msrs.output.mask_ptrs);
     auto const loaded = topa::load_first_entry(memory, where, topa::limits::of(caps),
-                                               how.restricted);
+                                               options.restricted);
     if (loaded.fault.happened) { return {.fault = loaded.fault}; }
     if (!loaded) { return at_entry(loaded.broken, loaded.where, loaded.active); }
-    if (stores_into_restricted(how, topa::trace_store_phys_addr(loaded.where, loaded.active))) {
+    if (stores_into_restricted(options, topa::trace_store_phys_addr(loaded.where, loaded.active))) {
         return at_entry(rule::OUT_111, loaded.where, loaded.active);
     }
     return in_registers(rule::REG_053);
@@ -93,11 +94,11 @@ constexpr auto error_of_topa(cpu::capabilities const& caps, access::msr_state co
 /// After STOP the offset is the region's size; in newer editions of the manual, that of its last
 /// byte.
 template <memory_port Memory>
-constexpr auto stopped(access::msr_state const& now, Memory& memory) noexcept -> explanation {
-    bool const topa = now.ctl.get<reg::ia32_rtit_ctl::ToPA>() &&
-                      !now.ctl.get<reg::ia32_rtit_ctl::FabricEn>();
+constexpr auto stopped(access::msr_state const& msrs, Memory& memory) noexcept -> explanation {
+    bool const topa = msrs.ctl.get<reg::ia32_rtit_ctl::ToPA>() &&
+                      !msrs.ctl.get<reg::ia32_rtit_ctl::FabricEn>();
     if (topa) {
-        auto const where = topa::position_in(now.output.base, now.output.mask_ptrs);
+        auto const where = topa::position_in(msrs.output.base, msrs.output.mask_ptrs);
         auto const word = memory.load(topa::table_pointer(where).value);
         if (!word) { return {.fault = {true, topa::table_pointer(where)}}; }
         topa::entry const active{word.value};
@@ -106,13 +107,13 @@ constexpr auto stopped(access::msr_state const& now, Memory& memory) noexcept ->
             return at_entry(rule::OUT_080, where, active);
         }
     }
-    return in_registers(access::has_trace_stop(now) ? rule::REG_068 : rule::REG_053);
+    return in_registers(access::has_trace_stop(msrs) ? rule::REG_068 : rule::REG_053);
 }
 
 }  // namespace detail
 
 /// Why STATUS.Error or, if it is 0, STATUS.Stopped is set: derived from the registers as tracing
-/// left them, the tables in memory and `how`. Tables that changed since may hide the reason.
+/// left them, the tables in memory and `options`. Tables that changed since may hide the reason.
 ///
 /// The rule is that of an operational error; OUT-080 for a region with STOP; REG-068 for a
 /// TraceStop range; REG-053 if nothing is wrong, when software set the bit or repaired the cause.
@@ -121,16 +122,19 @@ constexpr auto stopped(access::msr_state const& now, Memory& memory) noexcept ->
 /// Source: SDM vol. 3, "Operational Errors"; OUT-022..024, OUT-060..068, OUT-071, OUT-080, OUT-091,
 ///         OUT-111, OUT-134, PRG-086, PRG-088.
 template <memory_port Memory>
-[[nodiscard]] constexpr auto explain(cpu::capabilities const& caps, access::msr_state const& now,
-                                     Memory& memory, output_options const& how = {}) noexcept
+[[nodiscard]] constexpr auto explain(cpu::capabilities const& caps, access::msr_state const& msrs,
+                                     Memory& memory, output_options const& options = {}) noexcept
     -> explanation {
     using status = reg::ia32_rtit_status;
-    if (!now.status.get<status::Error>()) {
-        return now.status.get<status::Stopped>() ? detail::stopped(now, memory) : explanation{};
+    if (!msrs.status.get<status::Error>()) {
+        return msrs.status.get<status::Stopped>() ? detail::stopped(msrs, memory) : explanation{};
     }
-    if (now.ctl.get<reg::ia32_rtit_ctl::FabricEn>()) { return detail::in_registers(rule::REG_053); }
-    return now.ctl.get<reg::ia32_rtit_ctl::ToPA>() ? detail::error_of_topa(caps, now, memory, how)
-                                                   : detail::error_of_single_range(now, how);
+    if (msrs.ctl.get<reg::ia32_rtit_ctl::FabricEn>()) {
+        return detail::in_registers(rule::REG_053);
+    }
+    return msrs.ctl.get<reg::ia32_rtit_ctl::ToPA>()
+               ? detail::error_of_topa(caps, msrs, memory, options)
+               : detail::error_of_single_range(msrs, options);
 }
 
 }  // namespace ptspec::engine

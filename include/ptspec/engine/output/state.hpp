@@ -15,10 +15,12 @@ enum class output_phase : uint8_t {
     running,
 };
 
-/// The rest of a region, or of a part of it, that takes bytes without a decision. The end is stored
-/// instead of the start: storing bytes changes only `room`.
-struct output_window {
-    uint64_t room = 0;              ///< bytes left; 0: no window
+/// The memory for the next bytes of trace, from the position to the next place where something may
+/// happen: the end of the region, an early interrupt, the end of mapped or of restricted memory.
+///
+/// It has its end instead of its start, so that storing bytes changes only `room`.
+struct output_extent {
+    uint64_t room = 0;              ///< bytes left; 0: no extent
     uint8_t* mapped_end = nullptr;  ///< its end in the address space of this program; null: bytes
                                     ///< go through the port, to a fabric, or are dropped
     phys_addr end{};                ///< the address after its last byte
@@ -37,17 +39,19 @@ inline constexpr uint64_t no_pmi_offset = ~uint64_t{0};
 
 /// The state of output between two bytes: the position and what follows it.
 ///
-/// Entries after the current one that can be read directly are `[window.next_entry, entries_end)`.
-/// Filling regions changes only `window`; `update_position` makes up for it, once for all regions
-/// filled.
+/// Entries after the current one that are mapped, so that no port has to read them, are
+/// `[extent.next_entry, entries_end)`.
+///
+/// While `try_next_region` moves from region to region, only `extent` is current.
+/// `update_position` derives `position` and `region_base` from it.
 ///
 /// Source: OUT-005, OUT-006, OUT-021, OUT-028, OUT-050, OUT-051, OUT-056..058, OUT-080, OUT-115.
 struct output_state {
-    output_window window{};
-    uint8_t const* position_next = nullptr;  ///< `window.next_entry` when `position` was updated
-    uint8_t const* first_entry = nullptr;    ///< entry 0 of the table, if it can be read directly
+    output_extent extent{};
+    uint8_t const* position_next = nullptr;  ///< `extent.next_entry` when `position` was updated
+    uint8_t const* first_entry = nullptr;    ///< entry 0 of the table, if it is mapped
     uint8_t const* entries_end = nullptr;
-    topa::position position{};  ///< its offset is valid only without a window
+    topa::position position{};  ///< its offset is valid only without an extent
     phys_addr region_base{};
     uint64_t region_size = 0;
     uint64_t fixed_bits = 0;  ///< entry bits that `try_next_region` requires to equal those of
@@ -60,8 +64,8 @@ struct output_state {
     cpu::output_scheme scheme = cpu::output_scheme::single_range;
     output_phase phase = output_phase::off;
     bool needs_checks = false;  ///< interrupts may be early, or memory may be restricted
-    bool can_fill = false;      ///< the end of the window only leads to the next entry
-    bool drops = false;         ///< the window is in restricted memory
+    bool can_fill = false;  ///< after the extent the next region follows, and nothing else happens
+    bool drops = false;     ///< the extent is in restricted memory: its bytes are lost
     bool sets_pend_topa_pmi = false;
     bool restrictions_changed = false;
     rule ended_by = rule::none;
@@ -73,76 +77,76 @@ struct output_state {
 [[nodiscard]] constexpr auto current_index(output_state const& s) noexcept -> uint32_t {
     auto const entry_bytes = static_cast<long long>(sizeof(topa::entry));
     return s.position.index +
-           static_cast<uint32_t>((s.window.next_entry - s.position_next) / entry_bytes);
+           static_cast<uint32_t>((s.extent.next_entry - s.position_next) / entry_bytes);
 }
 [[nodiscard]] constexpr auto current_region_base(output_state const& s) noexcept -> phys_addr {
-    return s.scheme == cpu::output_scheme::topa ? s.window.entry.get<topa::entry::Base>()
+    return s.scheme == cpu::output_scheme::topa ? s.extent.entry.get<topa::entry::Base>()
                                                 : s.region_base;
 }
 [[nodiscard]] constexpr auto current_offset(output_state const& s) noexcept -> uint32_t {
-    return s.window.room == 0 ? s.position.offset
-                              : static_cast<uint32_t>(s.window.address() - current_region_base(s));
+    return s.extent.room == 0 ? s.position.offset
+                              : static_cast<uint32_t>(s.extent.address() - current_region_base(s));
 }
 constexpr void update_position(output_state& s) noexcept {
     s.position.index = current_index(s);
     s.region_base = current_region_base(s);
-    s.position_next = s.window.next_entry;
+    s.position_next = s.extent.next_entry;
 }
 
 /// Writes the position to the output MSRs.
-constexpr void write_back_position(output_state const& s, access::msr_state& now) noexcept {
+constexpr void write_back_position(output_state const& s, access::msr_state& msrs) noexcept {
     if (s.phase == output_phase::off || s.scheme == cpu::output_scheme::fabric) { return; }
     if (s.scheme == cpu::output_scheme::single_range) {
-        now.output.mask_ptrs = now.output.mask_ptrs.with(
+        msrs.output.mask_ptrs = msrs.output.mask_ptrs.with(
             access::ia32_rtit_output_mask_ptrs::OutputOffset{wrapped{current_offset(s)}});
         return;
     }
-    now.output.base = topa::base_of(s.position);
-    now.output.mask_ptrs = topa::mask_ptrs_of(
+    msrs.output.base = topa::base_of(s.position);
+    msrs.output.mask_ptrs = topa::mask_ptrs_of(
         {s.position.table, current_index(s), current_offset(s)});
 }
 
 // ----------------------------------------------------------------------------- the entries
 
-/// True if storing `bytes` at `place` does not change the entry at `which`.
-[[nodiscard]] inline auto is_disjoint(uint8_t const* which, uint8_t const* place,
+/// True if storing `bytes` bytes at `place` does not change the table entry at `entry`.
+[[nodiscard]] inline auto is_disjoint(uint8_t const* entry, uint8_t const* place,
                                       uint64_t bytes) noexcept -> bool {
     uint64_t const last = sizeof(topa::entry) - 1;
     // 64-bit arithmetic on 32-bit targets too: `bytes` may exceed 32 bits.
-    uint64_t const distance = uint64_t{reinterpret_cast<uintptr_t>(which)} -
+    uint64_t const distance = uint64_t{reinterpret_cast<uintptr_t>(entry)} -
                               uint64_t{reinterpret_cast<uintptr_t>(place)};
     return distance + last >= bytes + last;
 }
 
 constexpr void forget_entries(output_state& s) noexcept {
-    s.window.next_entry = s.position_next = s.first_entry = s.entries_end = nullptr;
+    s.extent.next_entry = s.position_next = s.first_entry = s.entries_end = nullptr;
 }
-/// `current` points to the current entry, and `count` entries after it can be read directly.
+/// `active` points to the current entry, which is mapped, with `count` entries after it.
 constexpr void set_entries(output_state& s, uint8_t const* active, uint64_t count) noexcept {
     s.first_entry = s.position.index == 0 ? active : nullptr;
-    s.window.next_entry = active + sizeof(topa::entry);
-    s.position_next = s.window.next_entry;
-    s.entries_end = s.window.next_entry + count * sizeof(topa::entry);
+    s.extent.next_entry = active + sizeof(topa::entry);
+    s.position_next = s.extent.next_entry;
+    s.entries_end = s.extent.next_entry + count * sizeof(topa::entry);
 }
 
 // ----------------------------------------------------------------------------- the end of output
 
-constexpr void stop_output(output_state& s, access::msr_state& now) noexcept {
-    write_back_position(s, now);
+constexpr void stop_output(output_state& s, access::msr_state& msrs) noexcept {
+    write_back_position(s, msrs);
     s.phase = output_phase::off;
-    s.window.mapped_end = nullptr;
+    s.extent.mapped_end = nullptr;
     s.can_fill = false;
 }
 /// Ends output by a rule. TriggerEn becomes 0 at once.
-constexpr void end_output(output_state& s, access::msr_state& now, rule by) noexcept {
+constexpr void end_output(output_state& s, access::msr_state& msrs, rule by) noexcept {
     s.ended_by = by;
-    stop_output(s, now);
-    now.status = now.status.with(access::ia32_rtit_status::TriggerEn{false});
+    stop_output(s, msrs);
+    msrs.status = msrs.status.with(access::ia32_rtit_status::TriggerEn{false});
 }
 /// Ends output by an operational error.
-constexpr void fail_output(output_state& s, access::msr_state& now, rule by) noexcept {
-    end_output(s, now, by);
-    now.status = now.status.with(access::ia32_rtit_status::Error{true});
+constexpr void fail_output(output_state& s, access::msr_state& msrs, rule by) noexcept {
+    end_output(s, msrs, by);
+    msrs.status = msrs.status.with(access::ia32_rtit_status::Error{true});
 }
 
 }  // namespace ptspec::engine::detail
