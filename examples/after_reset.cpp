@@ -67,7 +67,7 @@ struct machine {
         auto const planned = driver::plan(
             caps,
             {.config = {.os = true, .user = true, .psb_every = cpu::psb_period::of_bytes(2048)},
-             .output = driver::start_of(ring)});
+             .output = driver::output_at_start(ring)});
         expect(static_cast<bool>(planned), "a configuration");
         msrs = planned.plan;
     }

@@ -170,7 +170,7 @@ struct user_trace {
 
     constexpr auto start(cpu::capabilities const& caps) -> bool {
         auto const planned = driver::plan(
-            caps, {.config = {.user = true}, .output = driver::start_of(ring)});
+            caps, {.config = {.user = true}, .output = driver::output_at_start(ring)});
         return planned && driver::enable(msrs, planned.plan);
     }
     constexpr auto read(driver::stopped_trace const& now) -> driver::drained {

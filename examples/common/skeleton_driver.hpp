@@ -33,8 +33,8 @@ public:
                                               pages, Pages, topa::limits::of(caps));
         if (!built) { return false; }
         one = {.ring = built.ring};
-        auto const planned = driver::plan(caps,
-                                          {.config = wanted, .output = driver::start_of(one.ring)});
+        auto const planned = driver::plan(
+            caps, {.config = wanted, .output = driver::output_at_start(one.ring)});
         one.msrs = planned.plan;
         return static_cast<bool>(planned);
     }

@@ -50,7 +50,7 @@ inline void build_tables(buffer& in, cpu::capabilities const& caps) {
                             string_of(describe(built.broken))};
     }
     in.ring = built.ring;
-    in.start = driver::start_of(in.ring);
+    in.start = driver::output_at_start(in.ring);
 }
 
 /// `ring=16x64K`, `circular=`, `stop=`, `interrupt=`, `range=64K`, or `fabric`.

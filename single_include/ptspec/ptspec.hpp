@@ -11238,9 +11238,9 @@ constexpr auto error_of_topa(cpu::capabilities const& caps, access::msr_state co
 /// byte.
 template <memory_port Memory>
 constexpr auto stopped(access::msr_state const& msrs, Memory& memory) noexcept -> explanation {
-    bool const topa = msrs.ctl.get<reg::ia32_rtit_ctl::ToPA>() &&
-                      !msrs.ctl.get<reg::ia32_rtit_ctl::FabricEn>();
-    if (topa) {
+    bool const is_topa = msrs.ctl.get<reg::ia32_rtit_ctl::ToPA>() &&
+                         !msrs.ctl.get<reg::ia32_rtit_ctl::FabricEn>();
+    if (is_topa) {
         auto const where = topa::position_in(msrs.output.base, msrs.output.mask_ptrs);
         auto const word = memory.load(topa::table_pointer(where).value);
         if (!word) { return {.fault = {true, topa::table_pointer(where)}}; }
@@ -23380,7 +23380,7 @@ using namespace ptspec::detail;
     -> plan_result {
     plan_result result{.config = config::check(caps, wanted.config)};
     auto& made = result.plan;
-    auto const change = [&](plan_change which) { result.changes.add(which); };
+    auto const add_change = [&](plan_change change) { result.changes.add(change); };
     made.ctl = config::ctl_of(result.config.nearest).with(ia32_rtit_ctl::TraceEn{true});
     made.output = wanted.output;
     result.broken = detail::broken_rule_of_output(caps, made.ctl, wanted.output);
@@ -23389,12 +23389,12 @@ using namespace ptspec::detail;
             made.status = made.status.with(
                 ia32_rtit_status::PacketByteCnt{wrapped{wanted.packet_byte_cnt}});
         } else {
-            change(plan_change::byte_count_reset);
+            add_change(plan_change::byte_count_reset);
         }
     }
     if (made.ctl.get<ia32_rtit_ctl::CR3Filter>()) {
         made.cr3_match = {wanted.cr3 & ~ia32_rtit_cr3_match::reserved_mask()};
-        if (made.cr3_match.raw != wanted.cr3) { change(plan_change::cr3_truncated); }
+        if (made.cr3_match.raw != wanted.cr3) { add_change(plan_change::cr3_truncated); }
     }
     bool const linear = caps.ip_payload() == cpu::ip_payload::linear;
     uint64_t const base = linear ? wanted.cs_base : 0;
@@ -23406,8 +23406,8 @@ using namespace ptspec::detail;
         made.addr[n] = {{detail::canonical_from(first, width)},
                         {detail::canonical_up_to(last, width)}};
         bool const clamped = made.addr[n].a.raw != first || made.addr[n].b.raw != last;
-        if (clamped) { change(plan_change::range_clamped); }
-        if (made.addr[n].b.raw < made.addr[n].a.raw) { change(plan_change::range_empty); }
+        if (clamped) { add_change(plan_change::range_clamped); }
+        if (made.addr[n].b.raw < made.addr[n].a.raw) { add_change(plan_change::range_empty); }
     }
     return result;
 }
@@ -23418,13 +23418,14 @@ using namespace ptspec::detail;
 
 /// Enabling and disabling packet generation.
 ///
-/// A PMI may interrupt any procedure, unless the caller holds PMIs off. A handler (`on_topa_pmi`)
-/// that runs while TraceEn is 0 reads and changes nothing of the trace, so positions stay as the
-/// procedure leaves them; but its wake-up does not come again. The procedures that set TraceEn
-/// again therefore return the position at which it was 0: `wake_up_is_due` finds the wake-up in it,
-/// and `read_out` does what the handler did not do. Before TraceEn is 0, and after it is set again,
-/// the handler drains the ring by itself: hold PMIs off where a position must stay the newest, as
-/// from `flush` until its position is drained. While TraceEn is 0 nothing has to be held off.
+/// A PMI may interrupt any procedure, unless the caller blocks PMIs. While TraceEn is 0, the
+/// handler (`on_topa_pmi`) neither reads nor changes the trace, so PMIs need not be blocked. But
+/// the PMI is then lost. The procedures that set TraceEn again therefore return the position at
+/// which it was 0: `wake_up_is_due` finds in it that a PMI was due, and `read_out` does the work of
+/// the handler.
+///
+/// While TraceEn is 1, the handler drains the ring. Block PMIs where a position must stay the
+/// newest, for example from `flush` until its position is drained.
 ///
 /// Other logical processors see the trace after a store fence: `disable`, `flush` and `save`
 /// execute one, because their caller reads the trace, or another processor continues it. The other
@@ -23444,10 +23445,10 @@ enum class msr_choice : uint8_t {
     not_in_xsave_area,  ///< those that XSAVES does not save
 };
 
-constexpr auto is_chosen(msr_choice which, ia32_rtit_ctl ctl, access::pt_msr const& msr) noexcept
+constexpr auto is_chosen(msr_choice choice, ia32_rtit_ctl ctl, access::pt_msr const& msr) noexcept
     -> bool {
     bool const is_other = msr.index != ia32_rtit_ctl::address;
-    return is_other && access::is_used(ctl, msr) && (which == msr_choice::all || !msr.is_saved);
+    return is_other && access::is_used(ctl, msr) && (choice == msr_choice::all || !msr.is_saved);
 }
 
 /// Writes the chosen MSRs of a state.
@@ -23455,25 +23456,25 @@ constexpr auto is_chosen(msr_choice which, ia32_rtit_ctl ctl, access::pt_msr con
 /// noinline: four procedures share it. Inlined, a driver has 0.6 KB more (g++ 12).
 template <class Sequence>
 PTSPEC_ATTRIBUTE(noinline)
-constexpr void program(Sequence& to, access::msr_state const& from,
-                       msr_choice which = msr_choice::all) noexcept {
+constexpr void program(Sequence& sequence, access::msr_state const& state,
+                       msr_choice choice = msr_choice::all) noexcept {
     for (access::pt_msr const& msr : access::pt_msrs) {
-        if (is_chosen(which, from.ctl, msr)) {
-            (void)to.write(msr.index, access::value_of(from, msr.index));
+        if (is_chosen(choice, state.ctl, msr)) {
+            (void)sequence.write(msr.index, access::value_of(state, msr.index));
         }
     }
 }
 
 template <class Sequence>
-constexpr auto set_trace_en(Sequence& to, ia32_rtit_ctl ctl) noexcept -> trace_state {
-    return to.write(ctl.with(ia32_rtit_ctl::TraceEn{true})) ? trace_state::enabled
-                                                            : trace_state::disabled;
+constexpr auto set_trace_en(Sequence& sequence, ia32_rtit_ctl ctl) noexcept -> trace_state {
+    return sequence.write(ctl.with(ia32_rtit_ctl::TraceEn{true})) ? trace_state::enabled
+                                                                  : trace_state::disabled;
 }
 /// Clears TraceEn. False, and `still_tracing`, if the write faulted.
 template <class Sequence>
-constexpr auto clear_trace_en(Sequence& to, ia32_rtit_ctl ctl) noexcept -> trace_state {
+constexpr auto clear_trace_en(Sequence& sequence, ia32_rtit_ctl ctl) noexcept -> trace_state {
     auto const off = ctl.with(ia32_rtit_ctl::TraceEn{false});
-    if (to.write(off)) { return trace_state::disabled; }
+    if (sequence.write(off)) { return trace_state::disabled; }
     return ctl.get<ia32_rtit_ctl::TraceEn>() ? trace_state::still_tracing : trace_state::disabled;
 }
 
@@ -23486,11 +23487,11 @@ constexpr auto clear_trace_en(Sequence& to, ia32_rtit_ctl ctl) noexcept -> trace
 /// Source: SDM vol. 3, "Enabling and Configuration of Packet Generation"; PRG-030..032, PRG-035.
 template <msr_port Msrs>
 constexpr auto enable(Msrs& msrs, access::msr_state const& plan) noexcept -> procedure_result {
-    msr_sequence to{msrs};
-    detail::program(to, plan);
-    if (!to) { return {to.fault(), trace_state::disabled}; }
-    trace_state const state = detail::set_trace_en(to, plan.ctl);
-    return {to.fault(), state};
+    msr_sequence sequence{msrs};
+    detail::program(sequence, plan);
+    if (!sequence) { return {sequence.fault(), trace_state::disabled}; }
+    trace_state const state = detail::set_trace_en(sequence, plan.ctl);
+    return {sequence.fault(), state};
 }
 
 /// The MSRs some time after enabling.
@@ -23511,13 +23512,13 @@ struct [[nodiscard]] enable_check : procedure_result {
 /// Source: PRG-033, PRG-034, PRG-261.
 template <msr_port Msrs>
 constexpr auto check_enabled(Msrs& msrs, access::msr_state const& plan) noexcept -> enable_check {
-    msr_sequence from{msrs};
+    msr_sequence sequence{msrs};
     enable_check result;
-    result.ctl = from.template read<ia32_rtit_ctl>();
-    result.status = from.template read<ia32_rtit_status>();
-    result.fault = from.fault();
-    result.is_ours = from && result.ctl == plan.ctl.with(ia32_rtit_ctl::TraceEn{true});
-    if (from) { result.trace = trace_state_of(result.ctl); }
+    result.ctl = sequence.template read<ia32_rtit_ctl>();
+    result.status = sequence.template read<ia32_rtit_status>();
+    result.fault = sequence.fault();
+    result.is_ours = sequence && result.ctl == plan.ctl.with(ia32_rtit_ctl::TraceEn{true});
+    if (sequence) { result.trace = trace_state_of(result.ctl); }
     return result;
 }
 
@@ -23533,39 +23534,40 @@ struct [[nodiscard]] stopped_trace : procedure_result {
 namespace detail {
 
 template <class Sequence>
-constexpr void read_output(Sequence& from, stopped_trace& to) noexcept {
-    if (uses_output_msrs(to.ctl)) {
-        to.output.base = from.template read<ia32_rtit_output_base>();
-        to.output.mask_ptrs = from.template read<ia32_rtit_output_mask_ptrs>();
+constexpr void read_output(Sequence& sequence, stopped_trace& stopped) noexcept {
+    if (uses_output_msrs(stopped.ctl)) {
+        stopped.output.base = sequence.template read<ia32_rtit_output_base>();
+        stopped.output.mask_ptrs = sequence.template read<ia32_rtit_output_mask_ptrs>();
     }
-    to.fault = from.fault();
+    stopped.fault = sequence.fault();
 }
 template <class Sequence>
-constexpr void read_status_and_output(Sequence& from, stopped_trace& to) noexcept {
-    to.status = from.template read<ia32_rtit_status>();
-    read_output(from, to);
+constexpr void read_status_and_output(Sequence& sequence, stopped_trace& stopped) noexcept {
+    stopped.status = sequence.template read<ia32_rtit_status>();
+    read_output(sequence, stopped);
 }
 
 template <class Sequence>
-constexpr auto disable(Sequence& on, stopped_trace result) noexcept -> stopped_trace {
-    result.trace = clear_trace_en(on, result.ctl);
-    on.fence();
-    read_status_and_output(on, result);
+constexpr auto disable(Sequence& sequence, stopped_trace result) noexcept -> stopped_trace {
+    result.trace = clear_trace_en(sequence, result.ctl);
+    sequence.fence();
+    read_status_and_output(sequence, result);
     return result;
 }
 
 /// True if tracing ended by itself: it does not continue until software changes something.
-[[nodiscard]] constexpr auto has_ended(ia32_rtit_status now) noexcept -> bool {
-    return now.get<ia32_rtit_status::Stopped>() || now.get<ia32_rtit_status::Error>();
+[[nodiscard]] constexpr auto has_ended(ia32_rtit_status status) noexcept -> bool {
+    return status.get<ia32_rtit_status::Stopped>() || status.get<ia32_rtit_status::Error>();
 }
 
 /// Sets TraceEn after `stopped` was read, unless it was 0 or tracing ended.
 template <class Sequence>
-constexpr void set_trace_en_again(Sequence& on, stopped_trace& stopped) noexcept {
-    if (on && !has_ended(stopped.status) && stopped.ctl.template get<ia32_rtit_ctl::TraceEn>()) {
-        stopped.trace = set_trace_en(on, stopped.ctl);
+constexpr void set_trace_en_again(Sequence& sequence, stopped_trace& stopped) noexcept {
+    if (sequence && !has_ended(stopped.status) &&
+        stopped.ctl.template get<ia32_rtit_ctl::TraceEn>()) {
+        stopped.trace = set_trace_en(sequence, stopped.ctl);
     }
-    stopped.fault = on.fault();
+    stopped.fault = sequence.fault();
 }
 
 }  // namespace detail
@@ -23580,19 +23582,19 @@ constexpr void set_trace_en_again(Sequence& on, stopped_trace& stopped) noexcept
 ///         PRG-060..063.
 template <fenced_msr_port Msrs>
 constexpr auto disable(Msrs& msrs) noexcept -> stopped_trace {
-    msr_sequence on{msrs};
+    msr_sequence sequence{msrs};
     stopped_trace result;
-    result.ctl = on.template read<ia32_rtit_ctl>();
-    result.fault = on.fault();
-    return on ? detail::disable(on, result) : result;
+    result.ctl = sequence.template read<ia32_rtit_ctl>();
+    result.fault = sequence.fault();
+    return sequence ? detail::disable(sequence, result) : result;
 }
 /// The same for the owner, who knows what it wrote to IA32_RTIT_CTL and does not read it.
 template <fenced_msr_port Msrs>
 constexpr auto disable(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
-    msr_sequence on{msrs};
+    msr_sequence sequence{msrs};
     stopped_trace result;
     result.ctl = written;
-    return detail::disable(on, result);
+    return detail::disable(sequence, result);
 }
 
 /// Writes all packets to memory and continues: disables as `disable`, and sets TraceEn again
@@ -23603,11 +23605,11 @@ constexpr auto disable(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_tr
 /// Source: SDM vol. 3, "Flushing Trace Output"; PRG-060..063, PRG-086.
 template <fenced_msr_port Msrs>
 constexpr auto flush(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
-    msr_sequence on{msrs};
+    msr_sequence sequence{msrs};
     stopped_trace result;
     result.ctl = written;
-    result = detail::disable(on, result);
-    detail::set_trace_en_again(on, result);
+    result = detail::disable(sequence, result);
+    detail::set_trace_en_again(sequence, result);
     return result;
 }
 
@@ -23622,14 +23624,14 @@ constexpr auto flush(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trac
 /// Source: PRG-041, PRG-086.
 template <msr_port Msrs>
 constexpr auto restart(Msrs& msrs, access::msr_state const& plan) noexcept -> stopped_trace {
-    msr_sequence on{msrs};
+    msr_sequence sequence{msrs};
     stopped_trace result;
     result.ctl = plan.ctl;
-    result.trace = detail::clear_trace_en(on, plan.ctl.with(ia32_rtit_ctl::TraceEn{true}));
-    result.status = on.template read<ia32_rtit_status>();
-    detail::program(on, plan);
-    if (on) { result.trace = detail::set_trace_en(on, plan.ctl); }
-    result.fault = on.fault();
+    result.trace = detail::clear_trace_en(sequence, plan.ctl.with(ia32_rtit_ctl::TraceEn{true}));
+    result.status = sequence.template read<ia32_rtit_status>();
+    detail::program(sequence, plan);
+    if (sequence) { result.trace = detail::set_trace_en(sequence, plan.ctl); }
+    result.fault = sequence.fault();
     return result;
 }
 
@@ -23643,13 +23645,13 @@ constexpr auto restart(Msrs& msrs, access::msr_state const& plan) noexcept -> st
 template <msr_port Msrs, class Edit>
 constexpr auto while_disabled(Msrs& msrs, ia32_rtit_ctl written, Edit&& edit) noexcept
     -> stopped_trace {
-    msr_sequence on{msrs};
+    msr_sequence sequence{msrs};
     stopped_trace result;
     result.ctl = written;
-    result.trace = detail::clear_trace_en(on, written);
-    detail::read_status_and_output(on, result);
-    if (on) { edit(); }
-    detail::set_trace_en_again(on, result);
+    result.trace = detail::clear_trace_en(sequence, written);
+    detail::read_status_and_output(sequence, result);
+    if (sequence) { edit(); }
+    detail::set_trace_en_again(sequence, result);
     return result;
 }
 
@@ -23667,9 +23669,9 @@ namespace ptspec::driver {
 /// Source: PRG-043.
 template <msr_port Msrs>
 constexpr auto pause(Msrs& msrs, ia32_rtit_ctl written) noexcept -> procedure_result {
-    msr_sequence on{msrs};
-    trace_state const state = detail::clear_trace_en(on, written);
-    return {on.fault(), state};
+    msr_sequence sequence{msrs};
+    trace_state const state = detail::clear_trace_en(sequence, written);
+    return {sequence.fault(), state};
 }
 
 /// Sets TraceEn after `pause`. If TriggerEn, Stopped or Error is 1, TraceEn is not written, and
@@ -23680,17 +23682,17 @@ constexpr auto pause(Msrs& msrs, ia32_rtit_ctl written) noexcept -> procedure_re
 template <msr_port Msrs>
 constexpr auto resume(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
     using status = ia32_rtit_status;
-    msr_sequence on{msrs};
+    msr_sequence sequence{msrs};
     stopped_trace result;
     result.ctl = written.with(ia32_rtit_ctl::TraceEn{true});
     result.trace = trace_state::disabled;
-    result.status = on.template read<status>();
+    result.status = sequence.template read<status>();
     if (result.status.get<status::TriggerEn>()) {
         result.trace = trace_state::enabled;
         return result;
     }
-    detail::read_output(on, result);
-    detail::set_trace_en_again(on, result);
+    detail::read_output(sequence, result);
+    detail::set_trace_en_again(sequence, result);
     return result;
 }
 
@@ -23723,11 +23725,11 @@ constexpr auto check_lbr(Msrs& msrs, cpu::capabilities const& caps) noexcept -> 
     lbr_check result;
     result.excludes = access::excludes_lbr(caps.leaf_01_eax);
     if (!result.excludes) { return result; }
-    msr_sequence from{msrs};
-    debugctl const now = from.template read<debugctl>();
-    result.fault = from.fault();
-    result.records = now.get<debugctl::LBR>() || now.get<debugctl::BTS>() ||
-                     now.get<debugctl::TR>();
+    msr_sequence sequence{msrs};
+    debugctl const ctl = sequence.template read<debugctl>();
+    result.fault = sequence.fault();
+    result.records = ctl.get<debugctl::LBR>() || ctl.get<debugctl::BTS>() ||
+                     ctl.get<debugctl::TR>();
     return result;
 }
 
@@ -23775,12 +23777,13 @@ struct end_of_trace {
 
 namespace detail {
 
-[[nodiscard]] constexpr auto without_end_bits(ia32_rtit_status now) noexcept -> ia32_rtit_status {
-    return now.with(ia32_rtit_status::Error{false}, ia32_rtit_status::Stopped{false});
+[[nodiscard]] constexpr auto without_end_bits(ia32_rtit_status status) noexcept
+    -> ia32_rtit_status {
+    return status.with(ia32_rtit_status::Error{false}, ia32_rtit_status::Stopped{false});
 }
 
-[[nodiscard]] constexpr auto state_of(stopped_trace const& now) noexcept -> access::msr_state {
-    return {.ctl = now.ctl, .status = now.status, .output = now.output};
+[[nodiscard]] constexpr auto state_of(stopped_trace const& stopped) noexcept -> access::msr_state {
+    return {.ctl = stopped.ctl, .status = stopped.status, .output = stopped.output};
 }
 
 }  // namespace detail
@@ -23788,20 +23791,21 @@ namespace detail {
 /// Why tracing ended, from the MSRs after `disable` alone. ToPA STOP and TraceStop look the same.
 ///
 /// Source: SDM vol. 3, "Disabling Packet Generation"; PRG-041, PRG-042.
-[[nodiscard]] constexpr auto triage(stopped_trace const& now) noexcept -> end_of_trace {
+[[nodiscard]] constexpr auto triage(stopped_trace const& stopped) noexcept -> end_of_trace {
     using status = ia32_rtit_status;
-    end_of_trace result{.status = detail::without_end_bits(now.status)};
-    if (now.status.get<status::Error>()) {
+    end_of_trace result{.status = detail::without_end_bits(stopped.status)};
+    if (stopped.status.get<status::Error>()) {
         result.reason = end_reason::operational_error;
         result.needs_repair = true;
-    } else if (now.status.get<status::Stopped>()) {
-        bool const topa = detail::uses_output_msrs(now.ctl) && now.ctl.get<ia32_rtit_ctl::ToPA>();
-        bool const ranges = access::has_trace_stop(detail::state_of(now));
-        result.reason = topa && ranges ? end_reason::trace_stop_or_topa
-                        : topa         ? end_reason::topa_stop
-                        : ranges       ? end_reason::trace_stop
-                                       : end_reason::set_by_software;
-        result.needs_new_position = topa;
+    } else if (stopped.status.get<status::Stopped>()) {
+        bool const is_topa = detail::uses_output_msrs(stopped.ctl) &&
+                             stopped.ctl.get<ia32_rtit_ctl::ToPA>();
+        bool const ranges = access::has_trace_stop(detail::state_of(stopped));
+        result.reason = is_topa && ranges ? end_reason::trace_stop_or_topa
+                        : is_topa         ? end_reason::topa_stop
+                        : ranges          ? end_reason::trace_stop
+                                          : end_reason::set_by_software;
+        result.needs_new_position = is_topa;
     }
     return result;
 }
@@ -23811,12 +23815,13 @@ namespace detail {
 /// Errors: `explanation.fault` if a table could not be read; the reason is then as without tables.
 /// Source: PRG-041, PRG-086, PRG-088; as `engine::explain`.
 template <memory_port Memory>
-[[nodiscard]] constexpr auto triage(stopped_trace const& now, cpu::capabilities const& caps,
-                                    Memory& memory, engine::output_options const& how = {}) noexcept
+[[nodiscard]] constexpr auto triage(stopped_trace const& stopped, cpu::capabilities const& caps,
+                                    Memory& memory,
+                                    engine::output_options const& options = {}) noexcept
     -> end_of_trace {
-    end_of_trace result = triage(now);
+    end_of_trace result = triage(stopped);
     if (result.reason == end_reason::none) { return result; }
-    result.explanation = engine::explain(caps, detail::state_of(now), memory, how);
+    result.explanation = engine::explain(caps, detail::state_of(stopped), memory, options);
     if (result.explanation.fault.happened) { return result; }
     result.needs_new_position = false;
     switch (result.explanation.ended_by) {
@@ -23848,18 +23853,18 @@ template <memory_port Memory>
 /// Source: SDM vol. 3, "Disabling Packet Generation"; PRG-020, PRG-041, PRG-042, PRG-061.
 template <msr_port Msrs>
 constexpr auto recover(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
-    msr_sequence on{msrs};
+    msr_sequence sequence{msrs};
     stopped_trace result;
     result.ctl = written;
-    result.trace = detail::clear_trace_en(on, written);
-    detail::read_status_and_output(on, result);
-    if (on && !result.status.get<ia32_rtit_status::Error>()) {
-        (void)on.write(detail::without_end_bits(result.status));
-        if (on && written.get<ia32_rtit_ctl::TraceEn>()) {
-            result.trace = detail::set_trace_en(on, written);
+    result.trace = detail::clear_trace_en(sequence, written);
+    detail::read_status_and_output(sequence, result);
+    if (sequence && !result.status.get<ia32_rtit_status::Error>()) {
+        (void)sequence.write(detail::without_end_bits(result.status));
+        if (sequence && written.get<ia32_rtit_ctl::TraceEn>()) {
+            result.trace = detail::set_trace_en(sequence, written);
         }
     }
-    result.fault = on.fault();
+    result.fault = sequence.fault();
     return result;
 }
 
@@ -23890,26 +23895,29 @@ struct [[nodiscard]] saved_context : procedure_result {
 
 namespace detail {
 
-/// Reads the chosen MSRs into `to`. `to.ctl` must be set before: it selects the MSRs that are used.
+/// Reads the chosen MSRs into `state`. `state.ctl` must be set before: it says which are used.
 ///
 /// noinline: for the reason given at `program`.
 template <class Sequence>
 PTSPEC_ATTRIBUTE(noinline)
-constexpr void read_chosen(Sequence& from, access::msr_state& to, msr_choice which) noexcept {
+constexpr void read_chosen(Sequence& sequence, access::msr_state& state,
+                           msr_choice choice) noexcept {
     for (access::pt_msr const& msr : access::pt_msrs) {
-        if (is_chosen(which, to.ctl, msr)) { access::set_raw(to, msr.index, from.read(msr.index)); }
+        if (is_chosen(choice, state.ctl, msr)) {
+            access::set_raw(state, msr.index, sequence.read(msr.index));
+        }
     }
 }
 
 /// Clears TraceEn, and reads the MSRs other than IA32_RTIT_CTL into `result.state`. The caller sets
 /// `result.state.ctl` before.
 template <class Sequence>
-constexpr void save(Sequence& from, saved_context& result) noexcept {
-    auto& to = result.state;
-    if (from) { result.trace = clear_trace_en(from, to.ctl); }
-    from.fence();
-    read_chosen(from, to, msr_choice::all);
-    result.fault = from.fault();
+constexpr void save(Sequence& sequence, saved_context& result) noexcept {
+    auto& state = result.state;
+    if (sequence) { result.trace = clear_trace_en(sequence, state.ctl); }
+    sequence.fence();
+    read_chosen(sequence, state, msr_choice::all);
+    result.fault = sequence.fault();
 }
 
 }  // namespace detail
@@ -23926,10 +23934,10 @@ constexpr void save(Sequence& from, saved_context& result) noexcept {
 /// Source: SDM vol. 3, "Context Switch Consideration"; PRG-062, PRG-100, PRG-103, PRG-111.
 template <fenced_msr_port Msrs>
 constexpr auto save(Msrs& msrs) noexcept -> saved_context {
-    msr_sequence from{msrs};
+    msr_sequence sequence{msrs};
     saved_context result;
-    result.state.ctl = from.template read<ia32_rtit_ctl>();
-    detail::save(from, result);
+    result.state.ctl = sequence.template read<ia32_rtit_ctl>();
+    detail::save(sequence, result);
     bool const cleared = result.trace == trace_state::disabled &&
                          result.state.ctl.template get<ia32_rtit_ctl::TraceEn>();
     if (!result && cleared && write(msrs, result.state.ctl)) {
@@ -23942,10 +23950,10 @@ constexpr auto save(Msrs& msrs) noexcept -> saved_context {
 /// After a fault TraceEn stays 0: repeat the call.
 template <fenced_msr_port Msrs>
 constexpr auto save(Msrs& msrs, ia32_rtit_ctl written) noexcept -> saved_context {
-    msr_sequence from{msrs};
+    msr_sequence sequence{msrs};
     saved_context result;
     result.state.ctl = written;
-    detail::save(from, result);
+    detail::save(sequence, result);
     return result;
 }
 
@@ -23956,10 +23964,10 @@ constexpr auto save(Msrs& msrs, ia32_rtit_ctl written) noexcept -> saved_context
 /// Source: SDM vol. 3, "Context Switch Consideration"; PRG-101, PRG-102.
 template <msr_port Msrs>
 constexpr auto restore(Msrs& msrs, access::msr_state const& saved) noexcept -> procedure_result {
-    msr_sequence to{msrs};
-    detail::program(to, saved);
-    bool const done = to.write(saved.ctl);
-    return {to.fault(), done ? trace_state_of(saved.ctl) : trace_state::disabled};
+    msr_sequence sequence{msrs};
+    detail::program(sequence, saved);
+    bool const done = sequence.write(saved.ctl);
+    return {sequence.fault(), done ? trace_state_of(saved.ctl) : trace_state::disabled};
 }
 
 // ------------------------------------------------------------------------------------ by XSAVES
@@ -24008,9 +24016,9 @@ template <cpuid_port Cpuid>
 /// Address ranges 2 and 3 are not in it: write them with `write_uncovered`.
 /// Source: PRG-110, PRG-112.
 [[nodiscard]] constexpr auto make_xsaves_area(cpu::capabilities const& caps,
-                                              access::msr_state const& from) noexcept
+                                              access::msr_state const& state) noexcept
     -> xsaves_area {
-    auto const state = access::xsaves(caps, from).image;
+    auto const image = access::xsaves(caps, state).image;
     xsaves_area made;
     uint64_t const bit = uint64_t{1} << reg::xsave_header_xcomp_bv::PT::lsb;
     uint8_t* const bytes = made.bytes.bytes;
@@ -24018,7 +24026,7 @@ template <cpuid_port Cpuid>
     store_le64(bytes + reg::xsave_header_xcomp_bv::offset,
                bit | reg::xsave_header_xcomp_bv::forced_1_mask());
     for (unsigned i = 0; i < 16; ++i) {
-        store_le64(bytes + xsaves_area::component_offset + 8 * i, state.quadwords[i]);
+        store_le64(bytes + xsaves_area::component_offset + 8 * i, image.quadwords[i]);
     }
     return made;
 }
@@ -24057,21 +24065,21 @@ template <cpuid_port Cpuid>
 ///
 /// Source: PRG-110.
 template <msr_port Msrs>
-constexpr auto read_uncovered(Msrs& msrs, access::msr_state& to) noexcept -> procedure_result {
-    msr_sequence from{msrs};
-    detail::read_chosen(from, to, detail::msr_choice::not_in_xsave_area);
-    return {from.fault(), trace_state::disabled};
+constexpr auto read_uncovered(Msrs& msrs, access::msr_state& state) noexcept -> procedure_result {
+    msr_sequence sequence{msrs};
+    detail::read_chosen(sequence, state, detail::msr_choice::not_in_xsave_area);
+    return {sequence.fault(), trace_state::disabled};
 }
 /// Writes the MSRs of address ranges 2 and 3, which XRSTORS does not restore. Call it before
 /// XRSTORS.
 ///
 /// Source: PRG-110, PRG-112.
 template <msr_port Msrs>
-constexpr auto write_uncovered(Msrs& msrs, access::msr_state const& from) noexcept
+constexpr auto write_uncovered(Msrs& msrs, access::msr_state const& state) noexcept
     -> procedure_result {
-    msr_sequence to{msrs};
-    detail::program(to, from, detail::msr_choice::not_in_xsave_area);
-    return {to.fault(), trace_state::disabled};
+    msr_sequence sequence{msrs};
+    detail::program(sequence, state, detail::msr_choice::not_in_xsave_area);
+    return {sequence.fault(), trace_state::disabled};
 }
 
 }  // namespace ptspec::driver
@@ -24128,24 +24136,25 @@ struct [[nodiscard]] built_ring {
 
 namespace detail {
 
-[[nodiscard]] constexpr auto interrupts(buffer_recipe how) noexcept -> bool {
-    return how == buffer_recipe::interrupt_on_full || how == buffer_recipe::interrupt_and_stop;
+[[nodiscard]] constexpr auto interrupts(buffer_recipe recipe) noexcept -> bool {
+    return recipe == buffer_recipe::interrupt_on_full ||
+           recipe == buffer_recipe::interrupt_and_stop;
 }
-[[nodiscard]] constexpr auto stops(buffer_recipe how) noexcept -> bool {
-    return how == buffer_recipe::stop_on_full || how == buffer_recipe::interrupt_and_stop;
+[[nodiscard]] constexpr auto stops(buffer_recipe recipe) noexcept -> bool {
+    return recipe == buffer_recipe::stop_on_full || recipe == buffer_recipe::interrupt_and_stop;
 }
 /// True for recipes whose buffer software reads while it is filled.
-[[nodiscard]] constexpr auto is_read_while_filled(buffer_recipe how) noexcept -> bool {
-    return interrupts(how) || how == buffer_recipe::streaming;
+[[nodiscard]] constexpr auto is_read_while_filled(buffer_recipe recipe) noexcept -> bool {
+    return interrupts(recipe) || recipe == buffer_recipe::streaming;
 }
 /// Region `i` of `count`, with the marks of the recipe.
-[[nodiscard]] constexpr auto marked(buffer_recipe how, topa::region which, size_t i,
+[[nodiscard]] constexpr auto marked(buffer_recipe recipe, topa::region region, size_t i,
                                     size_t count) noexcept -> topa::region {
     bool const is_last = i + 1 == count;
     bool const is_before_last = i + 2 == count || count == 1;
-    which.stop = stops(how) && is_last;
-    which.interrupt = interrupts(how) && (is_before_last || which.stop);
-    return which;
+    region.stop = stops(recipe) && is_last;
+    region.interrupt = interrupts(recipe) && (is_before_last || region.stop);
+    return region;
 }
 
 }  // namespace detail
@@ -24175,15 +24184,16 @@ struct ring_marks {
 ///         a table in restricted memory. Tables before the one with the error are written.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; PRG-089, PRG-090, PRG-091, PRG-095,
 ///         PRG-096, PRG-124, PRG-126, PRG-128.
-[[nodiscard]] constexpr auto build_ring(buffer_recipe how, topa::region const* regions,
+[[nodiscard]] constexpr auto build_ring(buffer_recipe recipe, topa::region const* regions,
                                         size_t count, table_page const* pages, size_t page_count,
-                                        topa::limits of, topa::output_hazards const& hazards = {},
+                                        topa::limits limits,
+                                        topa::output_hazards const& hazards = {},
                                         size_t entries_per_table = 512) noexcept -> built_ring {
     if (count == 0) { return {.broken = rule::OUT_066}; }
-    if (detail::interrupts(how) && count < 2 && of.many_entries) {
+    if (detail::interrupts(recipe) && count < 2 && limits.many_entries) {
         return {.broken = rule::OUT_093};
     }
-    bool const is_stepped = !of.many_entries && detail::is_read_while_filled(how);
+    bool const is_stepped = !limits.many_entries && detail::is_read_while_filled(recipe);
     size_t const per_table = entries_per_table < 2 || is_stepped ? 1 : entries_per_table - 1;
     size_t const tables = (count + per_table - 1) / per_table;
     if (entries_per_table < 2 || tables > page_count) { return {.broken = rule::PRG_128}; }
@@ -24192,8 +24202,8 @@ struct ring_marks {
                                .tables = pages,
                                .table_count = tables,
                                .regions_per_table = per_table,
-                               .recipe = how,
-                               .has_link = !detail::stops(how) || !of.many_entries,
+                               .recipe = recipe,
+                               .has_link = !detail::stops(recipe) || !limits.many_entries,
                                .is_stepped = is_stepped}};
     for (size_t table = 0, first = 0; table < tables; ++table, first += per_table) {
         size_t const here = count - first < per_table ? count - first : per_table;
@@ -24202,12 +24212,12 @@ struct ring_marks {
         auto const region_at = [&](size_t i) {
             return is_stepped
                        ? detail::marked(buffer_recipe::interrupt_and_stop, regions[first], 0, 1)
-                       : detail::marked(how, regions[first + i], first + i, count);
+                       : detail::marked(recipe, regions[first + i], first + i, count);
         };
         size_t const next = is_stepped ? table : is_last ? 0 : table + 1;
         auto const end = is_last && !result.ring.has_link ? topa::no_link
                                                           : topa::link(pages[next].base);
-        auto const written = topa::write_table(of, base, here, region_at, end,
+        auto const written = topa::write_table(limits, base, here, region_at, end,
                                                pages[table].entries);
         if (written.broken != rule::none) {
             return {.broken = written.broken, .region = first + written.at.index};
@@ -24222,7 +24232,7 @@ struct ring_marks {
             result.ring.bytes += size;
         }
     }
-    if (how == buffer_recipe::streaming) {
+    if (recipe == buffer_recipe::streaming) {
         (void)set_marks(result.ring, {.wake_up_bytes = result.ring.bytes / 2});
     }
     return result;
@@ -24231,8 +24241,8 @@ struct ring_marks {
 /// The output MSRs for a ring from its start.
 ///
 /// Source: PRG-128.
-[[nodiscard]] constexpr auto start_of(ring const& which) noexcept -> output_registers {
-    return in_topa({.table = which.tables[0].base});
+[[nodiscard]] constexpr auto output_at_start(ring const& in) noexcept -> output_registers {
+    return in_topa({.table = in.tables[0].base});
 }
 
 // ------------------------------------------------------------------------------------ positions
@@ -24291,8 +24301,8 @@ constexpr auto region_at(ring const& in, uint64_t offset) noexcept -> region_off
 /// Errors: not found: the position is in no table of the ring, or beyond the end of its region.
 /// Source: PRG-086, PRG-129, PRG-143.
 PTSPEC_ATTRIBUTE(noinline) [[nodiscard]]
-constexpr auto offset_of(ring const& in, output_registers const& now) noexcept -> ring_offset {
-    auto const where = topa::position_in(now.base, now.mask_ptrs);
+constexpr auto offset_of(ring const& in, output_registers const& output) noexcept -> ring_offset {
+    auto const where = topa::position_in(output.base, output.mask_ptrs);
     size_t table = 0;
     while (table < in.table_count && in.tables[table].base != where.table) { ++table; }
     if (table == in.table_count) { return {}; }
@@ -24314,7 +24324,7 @@ constexpr auto offset_of(ring const& in, output_registers const& now) noexcept -
 /// modulo the size of the ring.
 ///
 /// Source: PRG-086, PRG-129.
-[[nodiscard]] constexpr auto buffer_at(ring const& in, uint64_t offset) noexcept
+[[nodiscard]] constexpr auto output_at(ring const& in, uint64_t offset) noexcept
     -> output_registers {
     auto const place = region_at(in, offset);
     return in_topa({.table = in.tables[place.region / in.regions_per_table].base,
@@ -24366,15 +24376,15 @@ constexpr auto offset_of(ring const& in, output_registers const& now) noexcept -
 /// running one while TraceEn is 0. The regions from here on are no longer part of the ring.
 ///
 /// Errors: OUT-066 the first entry of a table; OUT-061 a table that is not at a multiple of 4 KB;
-///         OUT-068 a ring of one region a table; OUT-093 the region at `now`, whose entry is in
+///         OUT-068 a ring of one region a table; OUT-093 the region at `output`, whose entry is in
 ///         use. Nothing is changed.
 /// Source: SDM vol. 3, "ToPA PMI"; PRG-091, PRG-115, PRG-124, OUT-093.
 [[nodiscard]] constexpr auto link_instead(ring const& in, size_t region, phys_addr table,
-                                          output_registers const& now) noexcept -> rule {
+                                          output_registers const& output) noexcept -> rule {
     if (in.is_stepped) { return rule::OUT_068; }
     if (region % in.regions_per_table == 0) { return rule::OUT_066; }
     if (!is_aligned(table, 4096)) { return rule::OUT_061; }
-    auto const at = offset_of(in, now);
+    auto const at = offset_of(in, output);
     if (at && at.region == region) { return rule::OUT_093; }
     entry_of(in, region) = topa::link_to(table);
     return rule::none;
@@ -24460,12 +24470,13 @@ struct ring_reader {
     bool is_at_end = false;
     output_registers end{};
 
-    /// Tracing continues at another position than `end`: if the position is `end` again, a whole
-    /// lap has passed. `continue_after` and `on_topa_pmi` call this for `drain`.
+    /// Tracing continues at another position than `end`: the next time that the position is `end`,
+    /// a whole lap has passed. `continue_after` and `on_topa_pmi` call this for a `drain`.
     constexpr void restarted() noexcept { is_at_end = false; }
     /// True if the trace is still at a position at which it cannot continue.
-    [[nodiscard]] constexpr auto is_still_at(output_registers const& now) const noexcept -> bool {
-        return is_at_end && end == now;
+    [[nodiscard]] constexpr auto is_still_at(output_registers const& output) const noexcept
+        -> bool {
+        return is_at_end && end == output;
     }
 
     /// The offset at which the next byte of trace is stored.
@@ -24500,11 +24511,11 @@ struct [[nodiscard]] ring_update {
 /// Errors: not found: the position is in no table of the ring, or beyond the end of its region.
 /// Source: PRG-086, PRG-129, PRG-143.
 PTSPEC_ATTRIBUTE(noinline) [[nodiscard]]
-constexpr auto offset_of(ring const& in, stopped_trace const& now) noexcept -> ring_offset {
-    auto at = offset_of(in, now.output);
-    if (!at || at.at_region_end || !now.status.get<ia32_rtit_status::Stopped>()) { return at; }
+constexpr auto offset_of(ring const& in, stopped_trace const& stopped) noexcept -> ring_offset {
+    auto at = offset_of(in, stopped.output);
+    if (!at || at.at_region_end || !stopped.status.get<ia32_rtit_status::Stopped>()) { return at; }
     uint64_t const last = topa::bytes_in(in.regions[at.region].size) - 1;
-    uint64_t const offset = topa::position_in(now.output.base, now.output.mask_ptrs).offset;
+    uint64_t const offset = topa::position_in(stopped.output.base, stopped.output.mask_ptrs).offset;
     if (offset == last && entry_of(in, at.region).template get<topa::entry::STOP>()) {
         ++at.offset;  // the newer edition
         at.at_region_end = true;
@@ -24519,9 +24530,9 @@ namespace detail {
 [[nodiscard]] constexpr auto bytes_since(ring const& in, ring_reader const& reader,
                                          ring_offset const& at) noexcept -> uint64_t {
     uint64_t const head = reader.head(in);
-    uint64_t const to = at.offset % in.bytes;
-    if (to == head && at.at_region_end) { return in.bytes; }
-    return to >= head ? to - head : to + in.bytes - head;
+    uint64_t const end = at.offset % in.bytes;
+    if (end == head && at.at_region_end) { return in.bytes; }
+    return end >= head ? end - head : end + in.bytes - head;
 }
 
 }  // namespace detail
@@ -24533,15 +24544,15 @@ namespace detail {
 ///
 /// Errors: not found: the position is in no table of the ring; nothing is changed.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; PRG-086, PRG-123, PRG-129, PRG-143.
-constexpr auto update(ring const& in, ring_reader& reader, stopped_trace const& now) noexcept
+constexpr auto update(ring const& in, ring_reader& reader, stopped_trace const& stopped) noexcept
     -> ring_update {
-    auto const at = offset_of(in, now);
+    auto const at = offset_of(in, stopped);
     if (!at) { return {}; }
     ring_update result{.found = true, .at_region_end = at.at_region_end};
-    if (reader.is_still_at(now.output)) { return result; }
+    if (reader.is_still_at(stopped.output)) { return result; }
     result.new_bytes = detail::bytes_since(in, reader, at);
     reader.is_at_end = at.at_region_end;
-    reader.end = now.output;
+    reader.end = stopped.output;
     reader.total += result.new_bytes;
     reader.unread += result.new_bytes;
     if (reader.unread > in.bytes) {
@@ -24565,9 +24576,9 @@ struct [[nodiscard]] snapshot_part {
 
     constexpr explicit operator bool() const noexcept { return found; }
 };
-[[nodiscard]] constexpr auto snapshot(ring const& in, stopped_trace const& now,
+[[nodiscard]] constexpr auto snapshot(ring const& in, stopped_trace const& stopped,
                                       bool wrapped) noexcept -> snapshot_part {
-    auto const at = offset_of(in, now);
+    auto const at = offset_of(in, stopped);
     if (!at) { return {}; }
     uint64_t const end = at.offset % in.bytes;
     bool const is_full = wrapped || at.offset == in.bytes;
@@ -24603,18 +24614,19 @@ template <memory_port Memory>
 }  // namespace detail
 
 /// True if a ring whose memory was zero at the start has wrapped: if a byte after the position is
-/// not zero. Looks at `look_at` bytes after it, and at as many at the end of the ring: a trace may
+/// not zero. Reads `checked_bytes` bytes after it, and as many at the end of the ring: a trace may
 /// contain zeros (PAD).
 ///
 /// Errors: memory that cannot be read counts as zero.
 /// Source: PRG-086, PRG-140.
 template <memory_port Memory>
-[[nodiscard]] constexpr auto has_wrapped(ring const& in, stopped_trace const& now, Memory& memory,
-                                         uint64_t look_at = 4096) noexcept -> bool {
-    auto const at = offset_of(in, now);
+[[nodiscard]] constexpr auto has_wrapped(ring const& in, stopped_trace const& stopped,
+                                         Memory& memory, uint64_t checked_bytes = 4096) noexcept
+    -> bool {
+    auto const at = offset_of(in, stopped);
     if (!at || at.offset >= in.bytes) { return false; }
     uint64_t const after = in.bytes - at.offset;
-    uint64_t const count = after < look_at ? after : look_at;
+    uint64_t const count = after < checked_bytes ? after : checked_bytes;
     return detail::bytes_until_zeros(in, {at.offset, count}, memory) != 0 ||
            detail::bytes_until_zeros(in, {in.bytes - count, count}, memory) != 0;
 }
@@ -24643,12 +24655,12 @@ struct single_range_part {
     friend constexpr auto operator==(single_range_part const&, single_range_part const&)
         -> bool = default;
 };
-[[nodiscard]] constexpr auto snapshot_of_single_range(output_registers const& now,
+[[nodiscard]] constexpr auto snapshot_of_single_range(output_registers const& output,
                                                       bool wrapped) noexcept -> single_range_part {
-    uint64_t const bytes = single_range::mask_of(now.mask_ptrs) + 1;
-    uint64_t const offset = now.mask_ptrs.get<ia32_rtit_output_mask_ptrs::OutputOffset>();
+    uint64_t const bytes = single_range::mask_of(output.mask_ptrs) + 1;
+    uint64_t const offset = output.mask_ptrs.get<ia32_rtit_output_mask_ptrs::OutputOffset>();
     uint64_t const end = offset < bytes ? offset : 0;
-    return {now.base.raw + end, wrapped ? bytes - end : 0, now.base.raw, end};
+    return {output.base.raw + end, wrapped ? bytes - end : 0, output.base.raw, end};
 }
 
 }  // namespace ptspec::driver
@@ -24665,7 +24677,7 @@ struct pmi_decision {
     output_registers output{};
     ring_reader* reader = nullptr;  ///< its `restarted()` is called
 
-    /// The trace continues at `output`.
+    /// Tells the reader that the trace continues at `output`.
     constexpr void tell_reader() const noexcept {
         if (has_new_output && reader != nullptr) { reader->restarted(); }
     }
@@ -24688,31 +24700,31 @@ namespace detail {
 
 /// Clears TraceEn, lets `drain` read the trace, and writes STATUS and the position.
 template <class Sequence, class Drain>
-constexpr void stop_and_drain(Sequence& on, pmi_result& result, Drain&& drain) noexcept {
+constexpr void stop_and_drain(Sequence& sequence, pmi_result& result, Drain&& drain) noexcept {
     using status = ia32_rtit_status;
     result.outcome = pmi_outcome::deferred;
-    result.trace = clear_trace_en(on, result.ctl);
-    read_status_and_output(on, result);
-    if (!on) { return; }
+    result.trace = clear_trace_en(sequence, result.ctl);
+    read_status_and_output(sequence, result);
+    if (!sequence) { return; }
     result.next = drain(static_cast<stopped_trace const&>(result));
     result.outcome = pmi_outcome::handled;
     auto const after = result.status.template get<status::Error>()
                            ? result.status
                            : without_end_bits(result.status);
     auto const settled = after.with(status::PendToPAPMI{false});
-    if (settled != result.status) { (void)on.write(settled); }
+    if (settled != result.status) { (void)sequence.write(settled); }
     if (result.next.has_new_output) {
-        (void)on.write(result.next.output.base);
-        (void)on.write(result.next.output.mask_ptrs);
-        if (on) { result.next.tell_reader(); }
+        (void)sequence.write(result.next.output.base);
+        (void)sequence.write(result.next.output.mask_ptrs);
+        if (sequence) { result.next.tell_reader(); }
     }
 }
 template <class Sequence>
-constexpr void resume_after_drain(Sequence& on, pmi_result& result) noexcept {
+constexpr void resume_after_drain(Sequence& sequence, pmi_result& result) noexcept {
     bool const resumes = result.next.resume && result.ctl.template get<ia32_rtit_ctl::TraceEn>() &&
                          !result.status.template get<ia32_rtit_status::Error>();
-    if (on && resumes) { result.trace = set_trace_en(on, result.ctl); }
-    result.fault = on.fault();
+    if (sequence && resumes) { result.trace = set_trace_en(sequence, result.ctl); }
+    result.fault = sequence.fault();
 }
 
 }  // namespace detail
@@ -24753,11 +24765,11 @@ enum class pmi_recovery : uint8_t {
 /// Source: PRG-041, PRG-086, PRG-121..125.
 template <msr_port Msrs, class Drain>
 constexpr auto read_out(Msrs& msrs, ia32_rtit_ctl written, Drain&& drain) noexcept -> pmi_result {
-    msr_sequence on{msrs};
+    msr_sequence sequence{msrs};
     pmi_result result;
     result.ctl = written;
-    detail::stop_and_drain(on, result, drain);
-    detail::resume_after_drain(on, result);
+    detail::stop_and_drain(sequence, result, drain);
+    detail::resume_after_drain(sequence, result);
     return result;
 }
 
@@ -24783,23 +24795,25 @@ constexpr auto on_topa_pmi(Msrs& msrs, Drain&& drain, UnmaskLvt&& unmask_lvt) no
     -> pmi_result {
     using global_status = reg::ia32_perf_global_status;
     using acknowledge = reg::ia32_perf_global_status_reset;
-    msr_sequence on{msrs};
+    msr_sequence sequence{msrs};
     pmi_result result;
-    global_status const causes = on.template read<global_status>();
-    result.fault = on.fault();
-    if (!on || !causes.template get<global_status::Trace_ToPA_PMI>()) {
-        if (!on) { unmask_lvt(); }
+    global_status const causes = sequence.template read<global_status>();
+    result.fault = sequence.fault();
+    if (!sequence || !causes.template get<global_status::Trace_ToPA_PMI>()) {
+        if (!sequence) { unmask_lvt(); }
         return result;
     }
     result.outcome = pmi_outcome::deferred;
-    result.ctl = on.template read<ia32_rtit_ctl>();
-    if (on) {
+    result.ctl = sequence.template read<ia32_rtit_ctl>();
+    if (sequence) {
         result.trace = trace_state_of(result.ctl);
-        if (result.trace == trace_state::enabled) { detail::stop_and_drain(on, result, drain); }
+        if (result.trace == trace_state::enabled) {
+            detail::stop_and_drain(sequence, result, drain);
+        }
     }
-    (void)on.write(acknowledge{}.with(acknowledge::Trace_ToPA_PMI{true}));
+    (void)sequence.write(acknowledge{}.with(acknowledge::Trace_ToPA_PMI{true}));
     unmask_lvt();
-    detail::resume_after_drain(on, result);
+    detail::resume_after_drain(sequence, result);
     return result;
 }
 
@@ -24822,15 +24836,15 @@ struct [[nodiscard]] reset_trace : stopped_trace {
 /// Source: SDM vol. 3, "Warm Reset"; PRG-070, PRG-071, PRG-260.
 template <msr_port Msrs>
 constexpr auto after_warm_reset(Msrs& msrs, cpu::capabilities const& caps) noexcept -> reset_trace {
-    msr_sequence from{msrs};
+    msr_sequence sequence{msrs};
     reset_trace result;
-    result.ctl = from.template read<ia32_rtit_ctl>();
-    result.fault = from.fault();
-    if (!from) { return result; }
+    result.ctl = sequence.template read<ia32_rtit_ctl>();
+    result.fault = sequence.fault();
+    if (!sequence) { return result; }
     result.trace = trace_state_of(result.ctl);
     if (result.trace == trace_state::enabled) { return result; }
     result.is_preserved = caps.has_ip_filtering();
-    if (caps.has_output_msrs()) { detail::read_status_and_output(from, result); }
+    if (caps.has_output_msrs()) { detail::read_status_and_output(sequence, result); }
     return result;
 }
 
@@ -24842,7 +24856,7 @@ struct [[nodiscard]] cold_reset_trace : procedure_result {
 /// Finds the last trace after a cold reset, or a sleep state such as S3 with the same effect: all
 /// MSRs are 0, and the position is lost. If memory kept its contents, and the ring was 0 when
 /// tracing began and has not wrapped, the trace ends after the last byte that is not 0, or after
-/// PADs. In a ring that wrapped, each PSB begins a piece.
+/// PADs. In a ring that wrapped, decoding can begin at each PSB.
 ///
 /// Program every MSR again with `restore` or `enable`, also those that the driver remembers as
 /// written.
@@ -24854,10 +24868,10 @@ template <msr_port Msrs, memory_port Memory>
 constexpr auto after_cold_reset(Msrs& msrs, ring const& in, Memory& memory) noexcept
     -> cold_reset_trace {
     cold_reset_trace result;
-    msr_sequence from{msrs};
-    auto const ctl = from.template read<ia32_rtit_ctl>();
-    result.fault = from.fault();
-    if (!from) { return result; }
+    msr_sequence sequence{msrs};
+    auto const ctl = sequence.template read<ia32_rtit_ctl>();
+    result.fault = sequence.fault();
+    if (!sequence) { return result; }
     result.trace = trace_state_of(ctl);
     if (result.trace == trace_state::enabled) { return result; }
     result.part = part_in_memory(in, memory);
@@ -24888,13 +24902,13 @@ inline constexpr uint64_t pmi_margin = engine::output_options{}.pmi_lead_bytes;
 /// bytes that the reader has counted. If the handler did not read them since, it ran while TraceEn
 /// was 0, or the PMI was lost: call `read_out`. False for a position that is not in the ring.
 ///
-/// May be true although nothing is to be done, if the handler ran after `now` was read: `read_out`
-/// then finds only the bytes since.
+/// May be true although nothing is left to do, if the handler ran after `stopped` was read:
+/// `read_out` then finds only the bytes since.
 /// Source: PRG-063, PRG-085, PRG-115, PRG-121..123, PRG-126.
 [[nodiscard]] constexpr auto wake_up_is_due(ring const& in, ring_reader const& reader,
-                                            stopped_trace const& now) noexcept -> bool {
-    auto const at = offset_of(in, now);
-    if (!at || reader.is_still_at(now.output)) { return false; }
+                                            stopped_trace const& stopped) noexcept -> bool {
+    auto const at = offset_of(in, stopped);
+    if (!at || reader.is_still_at(stopped.output)) { return false; }
     uint64_t left = detail::bytes_since(in, reader, at);
     uint64_t const lead = in.is_stepped ? pmi_margin : 0;
     auto [region, offset] = region_at(in, reader.head(in));
@@ -24918,10 +24932,10 @@ inline constexpr uint64_t pmi_margin = engine::output_options{}.pmi_lead_bytes;
 ///         false. If `visit` throws, the bytes stay unread: call `drain` again.
 /// Source: PRG-086, PRG-121..123, PRG-126, PRG-129, OUT-093, OUT-094.
 template <class Visit>
-constexpr auto drain(ring const& in, ring_reader& reader, stopped_trace const& now, Visit&& visit,
-                     uint64_t wake_up_bytes = 0) -> drained {
-    drained result{update(in, reader, now)};
-    result.was_stopped = now.status.get<ia32_rtit_status::Stopped>();
+constexpr auto drain(ring const& in, ring_reader& reader, stopped_trace const& stopped,
+                     Visit&& visit, uint64_t wake_up_bytes = 0) -> drained {
+    drained result{update(in, reader, stopped)};
+    result.was_stopped = stopped.status.get<ia32_rtit_status::Stopped>();
     if (!result.found) {
         result.next.resume = false;
         return result;
@@ -24938,7 +24952,7 @@ constexpr auto drain(ring const& in, ring_reader& reader, stopped_trace const& n
     }
     uint64_t const head = reader.head(in);
     if (reader.is_at_end) {
-        result.next = {.has_new_output = true, .output = buffer_at(in, head), .reader = &reader};
+        result.next = {.has_new_output = true, .output = output_at(in, head), .reader = &reader};
     }
     if (in.recipe == buffer_recipe::streaming) {
         uint64_t const wake_up = wake_up_bytes != 0 ? wake_up_bytes : in.bytes / 2;

@@ -203,7 +203,7 @@ private:
 
     /// The output MSRs from which a buffer is filled from its start.
     static auto start_of(context const& one) -> driver::output_registers {
-        if (!one.is_single_range) { return driver::start_of(one.ring); }
+        if (!one.is_single_range) { return driver::output_at_start(one.ring); }
         auto const made = single_range::build(
             {.base = one.regions[0].base, .bytes = topa::bytes_in(one.regions[0].size)});
         return {made.base, made.pointers};

@@ -44,7 +44,7 @@ struct four {
         auto const place = status == stopped ? driver::region_at(ring, offset - 1)
                                              : driver::region_at(ring, offset);
         uint64_t const in_region = place.offset + (status == stopped ? 1 : 0);
-        auto const at = driver::buffer_at(ring,
+        auto const at = driver::output_at(ring,
                                           driver::detail::start_of_region(ring, place.region));
         now.output = {at.base, {at.mask_ptrs.raw | in_region << 32}};
         return now;
@@ -235,7 +235,7 @@ struct traced_ring : test::world_of<two_regions> {
                                   topa::limits::of(cpu::preset::skylake_x))
                    .ring},
           plan{driver::plan(cpu::preset::skylake_x,
-                            {.config = {.os = true}, .output = driver::start_of(ring)})
+                            {.config = {.os = true}, .output = driver::output_at_start(ring)})
                    .plan} {
         REQUIRE(driver::enable(cpu, plan));
     }
@@ -262,7 +262,7 @@ TEST_CASE("a full ring that is drained again has no new bytes (PRG-041,086)") {
     auto const third = now.drain(driver::disable(now.cpu));
     CHECK(third.new_bytes == 0);
     CHECK(third.next.has_new_output);
-    CHECK(third.next.output == driver::start_of(now.ring));
+    CHECK(third.next.output == driver::output_at_start(now.ring));
     CHECK(now.read == now.memory.stored);
 }
 

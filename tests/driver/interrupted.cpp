@@ -55,7 +55,7 @@ public:
         REQUIRE(driver::set_marks(ring, {.wake_up_bytes = wake_up_bytes}));
         auto const planned = driver::plan(
             caps_, {.config = {.os = true, .inject_psb_pmi = which.preserves_pmi},
-                    .output = driver::start_of(ring)});
+                    .output = driver::output_at_start(ring)});
         REQUIRE(planned);
         plan = planned.plan;
         unmask();

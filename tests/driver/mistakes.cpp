@@ -50,7 +50,7 @@ struct ring_of {
                    .ring;
     }
     [[nodiscard]] auto plan() const -> access::msr_state {
-        return {.ctl = ctl, .output = driver::start_of(ring)};
+        return {.ctl = ctl, .output = driver::output_at_start(ring)};
     }
     [[nodiscard]] auto entry(size_t i) const -> uint64_t { return page.entries[i].raw; }
 };
@@ -108,7 +108,7 @@ TEST_CASE("with STOP one entry before the current one a lap of unread bytes is l
     ring_of const made{now, four_pages, buffer_recipe::circular};
     // Regions 2, 3 and 0 are unread, the position is in region 1: STOP belongs on region 1, which
     // ends before the unread ones.
-    driver::output_registers const from = driver::buffer_at(made.ring, 0x1800);
+    driver::output_registers const from = driver::output_at(made.ring, 0x1800);
     now.put(0, topa::entry{made.entry(0) | STOP});
     CHECK(driver::enable(now.cpu, {.ctl = ctl, .output = from}));
     now.fill(0x800 + 0x2000);
@@ -131,7 +131,7 @@ TEST_CASE("an offset in a region is not the head modulo the size of the region")
     auto const place = driver::region_at(made.ring, 0x1800);
     CHECK(place.region == 1);
     CHECK(place.offset == 0x800);  // not 1800H, which the mask of 8 KB leaves
-    CHECK(offset_in_region(driver::buffer_at(made.ring, 0x1800)) == 0x800);
+    CHECK(offset_in_region(driver::output_at(made.ring, 0x1800)) == 0x800);
 }
 
 TEST_CASE("two regions with prompt PMIs never stop") {
@@ -282,7 +282,7 @@ TEST_CASE("each context continues with its own PacketByteCnt (PRG-102)") {
     using count = ia32_rtit_status::PacketByteCnt;
     CHECK(a.state.status.get<count>() > 0x100);
     auto b = made.plan();
-    b.output = driver::buffer_at(made.ring, 0x2000);
+    b.output = driver::output_at(made.ring, 0x2000);
     CHECK(driver::restore(now.cpu, b));  // STATUS of the new context is 0: it begins with a PSB
     auto const of_b = driver::save(now.cpu);
     CHECK(first_packet(now, 0x2000) == packet::kind::psb);

@@ -92,7 +92,7 @@ TEST_CASE("PC-41: 1 MB of 4 KB regions is one table of 256 entries and END (PRG-
     CHECK(made.ring.bytes == 0x10'0000);
     CHECK(entries[255].raw == 0x200F'F000);
     CHECK(entries[256].raw == (table | END));
-    auto const start = driver::start_of(made.ring);
+    auto const start = driver::output_at_start(made.ring);
     CHECK(start.base.raw == table);
     CHECK(start.mask_ptrs.raw == 0x7F);
 }
@@ -119,7 +119,7 @@ TEST_CASE("PC-42: 1024 regions take tables of 511, 511 and 2, linked in a circle
             .broken == rule::PRG_128);
     // Every offset is found again, in each table.
     for (uint64_t offset = 0; offset < made.ring.bytes; offset += 0x777) {
-        auto const at = driver::offset_of(made.ring, driver::buffer_at(made.ring, offset));
+        auto const at = driver::offset_of(made.ring, driver::output_at(made.ring, offset));
         CHECK((at && at.offset == offset && !at.at_region_end));
     }
 }
@@ -192,7 +192,7 @@ TEST_CASE("an offset is a position again, modulo the ring (PRG-086,129)") {
         three now;
         auto const ring = now.build(buffer_recipe::circular).ring;
         auto const at = [&](uint64_t offset) {
-            return driver::buffer_at(ring, offset).mask_ptrs.raw;
+            return driver::output_at(ring, offset).mask_ptrs.raw;
         };
         return at(value(uint64_t{0})) == 0x7F && at(0xFFF) == 0xFFF'0000'007F &&
                at(0x1000) == 0xFF && at(0x2FFF) == 0x1FFF'0000'00FF && at(0x3000) == 0x17F &&
@@ -300,7 +300,7 @@ TEST_CASE("on single-entry parts a buffer that is read has a table for each regi
             ring, driver::in_topa({.table = table + 0x1000, .index = 1, .offset = 0}));
         return made && ring.is_stepped && ring.table_count == 3 && ring.bytes == 0x4000 && links &&
                marks && second.offset == 0x1123 && at_link.offset == 0x1000 &&
-               driver::buffer_at(ring, 0x3004) ==
+               driver::output_at(ring, 0x3004) ==
                    driver::in_topa({.table = table + 0x2000, .index = 0, .offset = 4}) &&
                // The marks of these tables are constant.
                driver::set_marks(ring, {.head = 0x1000, .unread = 0x1000}) &&
@@ -336,7 +336,7 @@ TEST_CASE("a ring that is built again with more regions keeps its positions (PRG
                 .ring;
         };
         auto const before = build(value(size_t{2}));
-        auto const at = driver::buffer_at(before, 0x1800);
+        auto const at = driver::output_at(before, 0x1800);
         bool const small = now.raw_is(R0, R1, table | END, 0);
         auto const after = build(3);
         return small && now.raw_is(R0, R1, R2, table | END) &&

@@ -25,13 +25,13 @@ inline constexpr uint64_t pmi_margin = engine::output_options{}.pmi_lead_bytes;
 /// bytes that the reader has counted. If the handler did not read them since, it ran while TraceEn
 /// was 0, or the PMI was lost: call `read_out`. False for a position that is not in the ring.
 ///
-/// May be true although nothing is to be done, if the handler ran after `now` was read: `read_out`
-/// then finds only the bytes since.
+/// May be true although nothing is left to do, if the handler ran after `stopped` was read:
+/// `read_out` then finds only the bytes since.
 /// Source: PRG-063, PRG-085, PRG-115, PRG-121..123, PRG-126.
 [[nodiscard]] constexpr auto wake_up_is_due(ring const& in, ring_reader const& reader,
-                                            stopped_trace const& now) noexcept -> bool {
-    auto const at = offset_of(in, now);
-    if (!at || reader.is_still_at(now.output)) { return false; }
+                                            stopped_trace const& stopped) noexcept -> bool {
+    auto const at = offset_of(in, stopped);
+    if (!at || reader.is_still_at(stopped.output)) { return false; }
     uint64_t left = detail::bytes_since(in, reader, at);
     uint64_t const lead = in.is_stepped ? pmi_margin : 0;
     auto [region, offset] = region_at(in, reader.head(in));
@@ -55,10 +55,10 @@ inline constexpr uint64_t pmi_margin = engine::output_options{}.pmi_lead_bytes;
 ///         false. If `visit` throws, the bytes stay unread: call `drain` again.
 /// Source: PRG-086, PRG-121..123, PRG-126, PRG-129, OUT-093, OUT-094.
 template <class Visit>
-constexpr auto drain(ring const& in, ring_reader& reader, stopped_trace const& now, Visit&& visit,
-                     uint64_t wake_up_bytes = 0) -> drained {
-    drained result{update(in, reader, now)};
-    result.was_stopped = now.status.get<ia32_rtit_status::Stopped>();
+constexpr auto drain(ring const& in, ring_reader& reader, stopped_trace const& stopped,
+                     Visit&& visit, uint64_t wake_up_bytes = 0) -> drained {
+    drained result{update(in, reader, stopped)};
+    result.was_stopped = stopped.status.get<ia32_rtit_status::Stopped>();
     if (!result.found) {
         result.next.resume = false;
         return result;
@@ -75,7 +75,7 @@ constexpr auto drain(ring const& in, ring_reader& reader, stopped_trace const& n
     }
     uint64_t const head = reader.head(in);
     if (reader.is_at_end) {
-        result.next = {.has_new_output = true, .output = buffer_at(in, head), .reader = &reader};
+        result.next = {.has_new_output = true, .output = output_at(in, head), .reader = &reader};
     }
     if (in.recipe == buffer_recipe::streaming) {
         uint64_t const wake_up = wake_up_bytes != 0 ? wake_up_bytes : in.bytes / 2;

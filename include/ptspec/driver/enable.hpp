@@ -7,13 +7,14 @@
 
 /// Enabling and disabling packet generation.
 ///
-/// A PMI may interrupt any procedure, unless the caller holds PMIs off. A handler (`on_topa_pmi`)
-/// that runs while TraceEn is 0 reads and changes nothing of the trace, so positions stay as the
-/// procedure leaves them; but its wake-up does not come again. The procedures that set TraceEn
-/// again therefore return the position at which it was 0: `wake_up_is_due` finds the wake-up in it,
-/// and `read_out` does what the handler did not do. Before TraceEn is 0, and after it is set again,
-/// the handler drains the ring by itself: hold PMIs off where a position must stay the newest, as
-/// from `flush` until its position is drained. While TraceEn is 0 nothing has to be held off.
+/// A PMI may interrupt any procedure, unless the caller blocks PMIs. While TraceEn is 0, the
+/// handler (`on_topa_pmi`) neither reads nor changes the trace, so PMIs need not be blocked. But
+/// the PMI is then lost. The procedures that set TraceEn again therefore return the position at
+/// which it was 0: `wake_up_is_due` finds in it that a PMI was due, and `read_out` does the work of
+/// the handler.
+///
+/// While TraceEn is 1, the handler drains the ring. Block PMIs where a position must stay the
+/// newest, for example from `flush` until its position is drained.
 ///
 /// Other logical processors see the trace after a store fence: `disable`, `flush` and `save`
 /// execute one, because their caller reads the trace, or another processor continues it. The other
@@ -33,10 +34,10 @@ enum class msr_choice : uint8_t {
     not_in_xsave_area,  ///< those that XSAVES does not save
 };
 
-constexpr auto is_chosen(msr_choice which, ia32_rtit_ctl ctl, access::pt_msr const& msr) noexcept
+constexpr auto is_chosen(msr_choice choice, ia32_rtit_ctl ctl, access::pt_msr const& msr) noexcept
     -> bool {
     bool const is_other = msr.index != ia32_rtit_ctl::address;
-    return is_other && access::is_used(ctl, msr) && (which == msr_choice::all || !msr.is_saved);
+    return is_other && access::is_used(ctl, msr) && (choice == msr_choice::all || !msr.is_saved);
 }
 
 /// Writes the chosen MSRs of a state.
@@ -44,25 +45,25 @@ constexpr auto is_chosen(msr_choice which, ia32_rtit_ctl ctl, access::pt_msr con
 /// noinline: four procedures share it. Inlined, a driver has 0.6 KB more (g++ 12).
 template <class Sequence>
 PTSPEC_ATTRIBUTE(noinline)
-constexpr void program(Sequence& to, access::msr_state const& from,
-                       msr_choice which = msr_choice::all) noexcept {
+constexpr void program(Sequence& sequence, access::msr_state const& state,
+                       msr_choice choice = msr_choice::all) noexcept {
     for (access::pt_msr const& msr : access::pt_msrs) {
-        if (is_chosen(which, from.ctl, msr)) {
-            (void)to.write(msr.index, access::value_of(from, msr.index));
+        if (is_chosen(choice, state.ctl, msr)) {
+            (void)sequence.write(msr.index, access::value_of(state, msr.index));
         }
     }
 }
 
 template <class Sequence>
-constexpr auto set_trace_en(Sequence& to, ia32_rtit_ctl ctl) noexcept -> trace_state {
-    return to.write(ctl.with(ia32_rtit_ctl::TraceEn{true})) ? trace_state::enabled
-                                                            : trace_state::disabled;
+constexpr auto set_trace_en(Sequence& sequence, ia32_rtit_ctl ctl) noexcept -> trace_state {
+    return sequence.write(ctl.with(ia32_rtit_ctl::TraceEn{true})) ? trace_state::enabled
+                                                                  : trace_state::disabled;
 }
 /// Clears TraceEn. False, and `still_tracing`, if the write faulted.
 template <class Sequence>
-constexpr auto clear_trace_en(Sequence& to, ia32_rtit_ctl ctl) noexcept -> trace_state {
+constexpr auto clear_trace_en(Sequence& sequence, ia32_rtit_ctl ctl) noexcept -> trace_state {
     auto const off = ctl.with(ia32_rtit_ctl::TraceEn{false});
-    if (to.write(off)) { return trace_state::disabled; }
+    if (sequence.write(off)) { return trace_state::disabled; }
     return ctl.get<ia32_rtit_ctl::TraceEn>() ? trace_state::still_tracing : trace_state::disabled;
 }
 
@@ -75,11 +76,11 @@ constexpr auto clear_trace_en(Sequence& to, ia32_rtit_ctl ctl) noexcept -> trace
 /// Source: SDM vol. 3, "Enabling and Configuration of Packet Generation"; PRG-030..032, PRG-035.
 template <msr_port Msrs>
 constexpr auto enable(Msrs& msrs, access::msr_state const& plan) noexcept -> procedure_result {
-    msr_sequence to{msrs};
-    detail::program(to, plan);
-    if (!to) { return {to.fault(), trace_state::disabled}; }
-    trace_state const state = detail::set_trace_en(to, plan.ctl);
-    return {to.fault(), state};
+    msr_sequence sequence{msrs};
+    detail::program(sequence, plan);
+    if (!sequence) { return {sequence.fault(), trace_state::disabled}; }
+    trace_state const state = detail::set_trace_en(sequence, plan.ctl);
+    return {sequence.fault(), state};
 }
 
 /// The MSRs some time after enabling.
@@ -100,13 +101,13 @@ struct [[nodiscard]] enable_check : procedure_result {
 /// Source: PRG-033, PRG-034, PRG-261.
 template <msr_port Msrs>
 constexpr auto check_enabled(Msrs& msrs, access::msr_state const& plan) noexcept -> enable_check {
-    msr_sequence from{msrs};
+    msr_sequence sequence{msrs};
     enable_check result;
-    result.ctl = from.template read<ia32_rtit_ctl>();
-    result.status = from.template read<ia32_rtit_status>();
-    result.fault = from.fault();
-    result.is_ours = from && result.ctl == plan.ctl.with(ia32_rtit_ctl::TraceEn{true});
-    if (from) { result.trace = trace_state_of(result.ctl); }
+    result.ctl = sequence.template read<ia32_rtit_ctl>();
+    result.status = sequence.template read<ia32_rtit_status>();
+    result.fault = sequence.fault();
+    result.is_ours = sequence && result.ctl == plan.ctl.with(ia32_rtit_ctl::TraceEn{true});
+    if (sequence) { result.trace = trace_state_of(result.ctl); }
     return result;
 }
 
@@ -122,39 +123,40 @@ struct [[nodiscard]] stopped_trace : procedure_result {
 namespace detail {
 
 template <class Sequence>
-constexpr void read_output(Sequence& from, stopped_trace& to) noexcept {
-    if (uses_output_msrs(to.ctl)) {
-        to.output.base = from.template read<ia32_rtit_output_base>();
-        to.output.mask_ptrs = from.template read<ia32_rtit_output_mask_ptrs>();
+constexpr void read_output(Sequence& sequence, stopped_trace& stopped) noexcept {
+    if (uses_output_msrs(stopped.ctl)) {
+        stopped.output.base = sequence.template read<ia32_rtit_output_base>();
+        stopped.output.mask_ptrs = sequence.template read<ia32_rtit_output_mask_ptrs>();
     }
-    to.fault = from.fault();
+    stopped.fault = sequence.fault();
 }
 template <class Sequence>
-constexpr void read_status_and_output(Sequence& from, stopped_trace& to) noexcept {
-    to.status = from.template read<ia32_rtit_status>();
-    read_output(from, to);
+constexpr void read_status_and_output(Sequence& sequence, stopped_trace& stopped) noexcept {
+    stopped.status = sequence.template read<ia32_rtit_status>();
+    read_output(sequence, stopped);
 }
 
 template <class Sequence>
-constexpr auto disable(Sequence& on, stopped_trace result) noexcept -> stopped_trace {
-    result.trace = clear_trace_en(on, result.ctl);
-    on.fence();
-    read_status_and_output(on, result);
+constexpr auto disable(Sequence& sequence, stopped_trace result) noexcept -> stopped_trace {
+    result.trace = clear_trace_en(sequence, result.ctl);
+    sequence.fence();
+    read_status_and_output(sequence, result);
     return result;
 }
 
 /// True if tracing ended by itself: it does not continue until software changes something.
-[[nodiscard]] constexpr auto has_ended(ia32_rtit_status now) noexcept -> bool {
-    return now.get<ia32_rtit_status::Stopped>() || now.get<ia32_rtit_status::Error>();
+[[nodiscard]] constexpr auto has_ended(ia32_rtit_status status) noexcept -> bool {
+    return status.get<ia32_rtit_status::Stopped>() || status.get<ia32_rtit_status::Error>();
 }
 
 /// Sets TraceEn after `stopped` was read, unless it was 0 or tracing ended.
 template <class Sequence>
-constexpr void set_trace_en_again(Sequence& on, stopped_trace& stopped) noexcept {
-    if (on && !has_ended(stopped.status) && stopped.ctl.template get<ia32_rtit_ctl::TraceEn>()) {
-        stopped.trace = set_trace_en(on, stopped.ctl);
+constexpr void set_trace_en_again(Sequence& sequence, stopped_trace& stopped) noexcept {
+    if (sequence && !has_ended(stopped.status) &&
+        stopped.ctl.template get<ia32_rtit_ctl::TraceEn>()) {
+        stopped.trace = set_trace_en(sequence, stopped.ctl);
     }
-    stopped.fault = on.fault();
+    stopped.fault = sequence.fault();
 }
 
 }  // namespace detail
@@ -169,19 +171,19 @@ constexpr void set_trace_en_again(Sequence& on, stopped_trace& stopped) noexcept
 ///         PRG-060..063.
 template <fenced_msr_port Msrs>
 constexpr auto disable(Msrs& msrs) noexcept -> stopped_trace {
-    msr_sequence on{msrs};
+    msr_sequence sequence{msrs};
     stopped_trace result;
-    result.ctl = on.template read<ia32_rtit_ctl>();
-    result.fault = on.fault();
-    return on ? detail::disable(on, result) : result;
+    result.ctl = sequence.template read<ia32_rtit_ctl>();
+    result.fault = sequence.fault();
+    return sequence ? detail::disable(sequence, result) : result;
 }
 /// The same for the owner, who knows what it wrote to IA32_RTIT_CTL and does not read it.
 template <fenced_msr_port Msrs>
 constexpr auto disable(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
-    msr_sequence on{msrs};
+    msr_sequence sequence{msrs};
     stopped_trace result;
     result.ctl = written;
-    return detail::disable(on, result);
+    return detail::disable(sequence, result);
 }
 
 /// Writes all packets to memory and continues: disables as `disable`, and sets TraceEn again
@@ -192,11 +194,11 @@ constexpr auto disable(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_tr
 /// Source: SDM vol. 3, "Flushing Trace Output"; PRG-060..063, PRG-086.
 template <fenced_msr_port Msrs>
 constexpr auto flush(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
-    msr_sequence on{msrs};
+    msr_sequence sequence{msrs};
     stopped_trace result;
     result.ctl = written;
-    result = detail::disable(on, result);
-    detail::set_trace_en_again(on, result);
+    result = detail::disable(sequence, result);
+    detail::set_trace_en_again(sequence, result);
     return result;
 }
 
@@ -211,14 +213,14 @@ constexpr auto flush(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trac
 /// Source: PRG-041, PRG-086.
 template <msr_port Msrs>
 constexpr auto restart(Msrs& msrs, access::msr_state const& plan) noexcept -> stopped_trace {
-    msr_sequence on{msrs};
+    msr_sequence sequence{msrs};
     stopped_trace result;
     result.ctl = plan.ctl;
-    result.trace = detail::clear_trace_en(on, plan.ctl.with(ia32_rtit_ctl::TraceEn{true}));
-    result.status = on.template read<ia32_rtit_status>();
-    detail::program(on, plan);
-    if (on) { result.trace = detail::set_trace_en(on, plan.ctl); }
-    result.fault = on.fault();
+    result.trace = detail::clear_trace_en(sequence, plan.ctl.with(ia32_rtit_ctl::TraceEn{true}));
+    result.status = sequence.template read<ia32_rtit_status>();
+    detail::program(sequence, plan);
+    if (sequence) { result.trace = detail::set_trace_en(sequence, plan.ctl); }
+    result.fault = sequence.fault();
     return result;
 }
 
@@ -232,13 +234,13 @@ constexpr auto restart(Msrs& msrs, access::msr_state const& plan) noexcept -> st
 template <msr_port Msrs, class Edit>
 constexpr auto while_disabled(Msrs& msrs, ia32_rtit_ctl written, Edit&& edit) noexcept
     -> stopped_trace {
-    msr_sequence on{msrs};
+    msr_sequence sequence{msrs};
     stopped_trace result;
     result.ctl = written;
-    result.trace = detail::clear_trace_en(on, written);
-    detail::read_status_and_output(on, result);
-    if (on) { edit(); }
-    detail::set_trace_en_again(on, result);
+    result.trace = detail::clear_trace_en(sequence, written);
+    detail::read_status_and_output(sequence, result);
+    if (sequence) { edit(); }
+    detail::set_trace_en_again(sequence, result);
     return result;
 }
 

@@ -31,11 +31,11 @@ constexpr auto check_lbr(Msrs& msrs, cpu::capabilities const& caps) noexcept -> 
     lbr_check result;
     result.excludes = access::excludes_lbr(caps.leaf_01_eax);
     if (!result.excludes) { return result; }
-    msr_sequence from{msrs};
-    debugctl const now = from.template read<debugctl>();
-    result.fault = from.fault();
-    result.records = now.get<debugctl::LBR>() || now.get<debugctl::BTS>() ||
-                     now.get<debugctl::TR>();
+    msr_sequence sequence{msrs};
+    debugctl const ctl = sequence.template read<debugctl>();
+    result.fault = sequence.fault();
+    result.records = ctl.get<debugctl::LBR>() || ctl.get<debugctl::BTS>() ||
+                     ctl.get<debugctl::TR>();
     return result;
 }
 

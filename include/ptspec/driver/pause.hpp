@@ -13,9 +13,9 @@ namespace ptspec::driver {
 /// Source: PRG-043.
 template <msr_port Msrs>
 constexpr auto pause(Msrs& msrs, ia32_rtit_ctl written) noexcept -> procedure_result {
-    msr_sequence on{msrs};
-    trace_state const state = detail::clear_trace_en(on, written);
-    return {on.fault(), state};
+    msr_sequence sequence{msrs};
+    trace_state const state = detail::clear_trace_en(sequence, written);
+    return {sequence.fault(), state};
 }
 
 /// Sets TraceEn after `pause`. If TriggerEn, Stopped or Error is 1, TraceEn is not written, and
@@ -26,17 +26,17 @@ constexpr auto pause(Msrs& msrs, ia32_rtit_ctl written) noexcept -> procedure_re
 template <msr_port Msrs>
 constexpr auto resume(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
     using status = ia32_rtit_status;
-    msr_sequence on{msrs};
+    msr_sequence sequence{msrs};
     stopped_trace result;
     result.ctl = written.with(ia32_rtit_ctl::TraceEn{true});
     result.trace = trace_state::disabled;
-    result.status = on.template read<status>();
+    result.status = sequence.template read<status>();
     if (result.status.get<status::TriggerEn>()) {
         result.trace = trace_state::enabled;
         return result;
     }
-    detail::read_output(on, result);
-    detail::set_trace_en_again(on, result);
+    detail::read_output(sequence, result);
+    detail::set_trace_en_again(sequence, result);
     return result;
 }
 

@@ -110,7 +110,7 @@ using namespace ptspec::detail;
     -> plan_result {
     plan_result result{.config = config::check(caps, wanted.config)};
     auto& made = result.plan;
-    auto const change = [&](plan_change which) { result.changes.add(which); };
+    auto const add_change = [&](plan_change change) { result.changes.add(change); };
     made.ctl = config::ctl_of(result.config.nearest).with(ia32_rtit_ctl::TraceEn{true});
     made.output = wanted.output;
     result.broken = detail::broken_rule_of_output(caps, made.ctl, wanted.output);
@@ -119,12 +119,12 @@ using namespace ptspec::detail;
             made.status = made.status.with(
                 ia32_rtit_status::PacketByteCnt{wrapped{wanted.packet_byte_cnt}});
         } else {
-            change(plan_change::byte_count_reset);
+            add_change(plan_change::byte_count_reset);
         }
     }
     if (made.ctl.get<ia32_rtit_ctl::CR3Filter>()) {
         made.cr3_match = {wanted.cr3 & ~ia32_rtit_cr3_match::reserved_mask()};
-        if (made.cr3_match.raw != wanted.cr3) { change(plan_change::cr3_truncated); }
+        if (made.cr3_match.raw != wanted.cr3) { add_change(plan_change::cr3_truncated); }
     }
     bool const linear = caps.ip_payload() == cpu::ip_payload::linear;
     uint64_t const base = linear ? wanted.cs_base : 0;
@@ -136,8 +136,8 @@ using namespace ptspec::detail;
         made.addr[n] = {{detail::canonical_from(first, width)},
                         {detail::canonical_up_to(last, width)}};
         bool const clamped = made.addr[n].a.raw != first || made.addr[n].b.raw != last;
-        if (clamped) { change(plan_change::range_clamped); }
-        if (made.addr[n].b.raw < made.addr[n].a.raw) { change(plan_change::range_empty); }
+        if (clamped) { add_change(plan_change::range_clamped); }
+        if (made.addr[n].b.raw < made.addr[n].a.raw) { add_change(plan_change::range_empty); }
     }
     return result;
 }

@@ -19,15 +19,15 @@ struct [[nodiscard]] reset_trace : stopped_trace {
 /// Source: SDM vol. 3, "Warm Reset"; PRG-070, PRG-071, PRG-260.
 template <msr_port Msrs>
 constexpr auto after_warm_reset(Msrs& msrs, cpu::capabilities const& caps) noexcept -> reset_trace {
-    msr_sequence from{msrs};
+    msr_sequence sequence{msrs};
     reset_trace result;
-    result.ctl = from.template read<ia32_rtit_ctl>();
-    result.fault = from.fault();
-    if (!from) { return result; }
+    result.ctl = sequence.template read<ia32_rtit_ctl>();
+    result.fault = sequence.fault();
+    if (!sequence) { return result; }
     result.trace = trace_state_of(result.ctl);
     if (result.trace == trace_state::enabled) { return result; }
     result.is_preserved = caps.has_ip_filtering();
-    if (caps.has_output_msrs()) { detail::read_status_and_output(from, result); }
+    if (caps.has_output_msrs()) { detail::read_status_and_output(sequence, result); }
     return result;
 }
 
@@ -39,7 +39,7 @@ struct [[nodiscard]] cold_reset_trace : procedure_result {
 /// Finds the last trace after a cold reset, or a sleep state such as S3 with the same effect: all
 /// MSRs are 0, and the position is lost. If memory kept its contents, and the ring was 0 when
 /// tracing began and has not wrapped, the trace ends after the last byte that is not 0, or after
-/// PADs. In a ring that wrapped, each PSB begins a piece.
+/// PADs. In a ring that wrapped, decoding can begin at each PSB.
 ///
 /// Program every MSR again with `restore` or `enable`, also those that the driver remembers as
 /// written.
@@ -51,10 +51,10 @@ template <msr_port Msrs, memory_port Memory>
 constexpr auto after_cold_reset(Msrs& msrs, ring const& in, Memory& memory) noexcept
     -> cold_reset_trace {
     cold_reset_trace result;
-    msr_sequence from{msrs};
-    auto const ctl = from.template read<ia32_rtit_ctl>();
-    result.fault = from.fault();
-    if (!from) { return result; }
+    msr_sequence sequence{msrs};
+    auto const ctl = sequence.template read<ia32_rtit_ctl>();
+    result.fault = sequence.fault();
+    if (!sequence) { return result; }
     result.trace = trace_state_of(ctl);
     if (result.trace == trace_state::enabled) { return result; }
     result.part = part_in_memory(in, memory);

@@ -57,24 +57,25 @@ struct [[nodiscard]] built_ring {
 
 namespace detail {
 
-[[nodiscard]] constexpr auto interrupts(buffer_recipe how) noexcept -> bool {
-    return how == buffer_recipe::interrupt_on_full || how == buffer_recipe::interrupt_and_stop;
+[[nodiscard]] constexpr auto interrupts(buffer_recipe recipe) noexcept -> bool {
+    return recipe == buffer_recipe::interrupt_on_full ||
+           recipe == buffer_recipe::interrupt_and_stop;
 }
-[[nodiscard]] constexpr auto stops(buffer_recipe how) noexcept -> bool {
-    return how == buffer_recipe::stop_on_full || how == buffer_recipe::interrupt_and_stop;
+[[nodiscard]] constexpr auto stops(buffer_recipe recipe) noexcept -> bool {
+    return recipe == buffer_recipe::stop_on_full || recipe == buffer_recipe::interrupt_and_stop;
 }
 /// True for recipes whose buffer software reads while it is filled.
-[[nodiscard]] constexpr auto is_read_while_filled(buffer_recipe how) noexcept -> bool {
-    return interrupts(how) || how == buffer_recipe::streaming;
+[[nodiscard]] constexpr auto is_read_while_filled(buffer_recipe recipe) noexcept -> bool {
+    return interrupts(recipe) || recipe == buffer_recipe::streaming;
 }
 /// Region `i` of `count`, with the marks of the recipe.
-[[nodiscard]] constexpr auto marked(buffer_recipe how, topa::region which, size_t i,
+[[nodiscard]] constexpr auto marked(buffer_recipe recipe, topa::region region, size_t i,
                                     size_t count) noexcept -> topa::region {
     bool const is_last = i + 1 == count;
     bool const is_before_last = i + 2 == count || count == 1;
-    which.stop = stops(how) && is_last;
-    which.interrupt = interrupts(how) && (is_before_last || which.stop);
-    return which;
+    region.stop = stops(recipe) && is_last;
+    region.interrupt = interrupts(recipe) && (is_before_last || region.stop);
+    return region;
 }
 
 }  // namespace detail
@@ -104,15 +105,16 @@ struct ring_marks {
 ///         a table in restricted memory. Tables before the one with the error are written.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; PRG-089, PRG-090, PRG-091, PRG-095,
 ///         PRG-096, PRG-124, PRG-126, PRG-128.
-[[nodiscard]] constexpr auto build_ring(buffer_recipe how, topa::region const* regions,
+[[nodiscard]] constexpr auto build_ring(buffer_recipe recipe, topa::region const* regions,
                                         size_t count, table_page const* pages, size_t page_count,
-                                        topa::limits of, topa::output_hazards const& hazards = {},
+                                        topa::limits limits,
+                                        topa::output_hazards const& hazards = {},
                                         size_t entries_per_table = 512) noexcept -> built_ring {
     if (count == 0) { return {.broken = rule::OUT_066}; }
-    if (detail::interrupts(how) && count < 2 && of.many_entries) {
+    if (detail::interrupts(recipe) && count < 2 && limits.many_entries) {
         return {.broken = rule::OUT_093};
     }
-    bool const is_stepped = !of.many_entries && detail::is_read_while_filled(how);
+    bool const is_stepped = !limits.many_entries && detail::is_read_while_filled(recipe);
     size_t const per_table = entries_per_table < 2 || is_stepped ? 1 : entries_per_table - 1;
     size_t const tables = (count + per_table - 1) / per_table;
     if (entries_per_table < 2 || tables > page_count) { return {.broken = rule::PRG_128}; }
@@ -121,8 +123,8 @@ struct ring_marks {
                                .tables = pages,
                                .table_count = tables,
                                .regions_per_table = per_table,
-                               .recipe = how,
-                               .has_link = !detail::stops(how) || !of.many_entries,
+                               .recipe = recipe,
+                               .has_link = !detail::stops(recipe) || !limits.many_entries,
                                .is_stepped = is_stepped}};
     for (size_t table = 0, first = 0; table < tables; ++table, first += per_table) {
         size_t const here = count - first < per_table ? count - first : per_table;
@@ -131,12 +133,12 @@ struct ring_marks {
         auto const region_at = [&](size_t i) {
             return is_stepped
                        ? detail::marked(buffer_recipe::interrupt_and_stop, regions[first], 0, 1)
-                       : detail::marked(how, regions[first + i], first + i, count);
+                       : detail::marked(recipe, regions[first + i], first + i, count);
         };
         size_t const next = is_stepped ? table : is_last ? 0 : table + 1;
         auto const end = is_last && !result.ring.has_link ? topa::no_link
                                                           : topa::link(pages[next].base);
-        auto const written = topa::write_table(of, base, here, region_at, end,
+        auto const written = topa::write_table(limits, base, here, region_at, end,
                                                pages[table].entries);
         if (written.broken != rule::none) {
             return {.broken = written.broken, .region = first + written.at.index};
@@ -151,7 +153,7 @@ struct ring_marks {
             result.ring.bytes += size;
         }
     }
-    if (how == buffer_recipe::streaming) {
+    if (recipe == buffer_recipe::streaming) {
         (void)set_marks(result.ring, {.wake_up_bytes = result.ring.bytes / 2});
     }
     return result;
@@ -160,8 +162,8 @@ struct ring_marks {
 /// The output MSRs for a ring from its start.
 ///
 /// Source: PRG-128.
-[[nodiscard]] constexpr auto start_of(ring const& which) noexcept -> output_registers {
-    return in_topa({.table = which.tables[0].base});
+[[nodiscard]] constexpr auto output_at_start(ring const& in) noexcept -> output_registers {
+    return in_topa({.table = in.tables[0].base});
 }
 
 // ------------------------------------------------------------------------------------ positions
@@ -220,8 +222,8 @@ constexpr auto region_at(ring const& in, uint64_t offset) noexcept -> region_off
 /// Errors: not found: the position is in no table of the ring, or beyond the end of its region.
 /// Source: PRG-086, PRG-129, PRG-143.
 PTSPEC_ATTRIBUTE(noinline) [[nodiscard]]
-constexpr auto offset_of(ring const& in, output_registers const& now) noexcept -> ring_offset {
-    auto const where = topa::position_in(now.base, now.mask_ptrs);
+constexpr auto offset_of(ring const& in, output_registers const& output) noexcept -> ring_offset {
+    auto const where = topa::position_in(output.base, output.mask_ptrs);
     size_t table = 0;
     while (table < in.table_count && in.tables[table].base != where.table) { ++table; }
     if (table == in.table_count) { return {}; }
@@ -243,7 +245,7 @@ constexpr auto offset_of(ring const& in, output_registers const& now) noexcept -
 /// modulo the size of the ring.
 ///
 /// Source: PRG-086, PRG-129.
-[[nodiscard]] constexpr auto buffer_at(ring const& in, uint64_t offset) noexcept
+[[nodiscard]] constexpr auto output_at(ring const& in, uint64_t offset) noexcept
     -> output_registers {
     auto const place = region_at(in, offset);
     return in_topa({.table = in.tables[place.region / in.regions_per_table].base,
@@ -295,15 +297,15 @@ constexpr auto offset_of(ring const& in, output_registers const& now) noexcept -
 /// running one while TraceEn is 0. The regions from here on are no longer part of the ring.
 ///
 /// Errors: OUT-066 the first entry of a table; OUT-061 a table that is not at a multiple of 4 KB;
-///         OUT-068 a ring of one region a table; OUT-093 the region at `now`, whose entry is in
+///         OUT-068 a ring of one region a table; OUT-093 the region at `output`, whose entry is in
 ///         use. Nothing is changed.
 /// Source: SDM vol. 3, "ToPA PMI"; PRG-091, PRG-115, PRG-124, OUT-093.
 [[nodiscard]] constexpr auto link_instead(ring const& in, size_t region, phys_addr table,
-                                          output_registers const& now) noexcept -> rule {
+                                          output_registers const& output) noexcept -> rule {
     if (in.is_stepped) { return rule::OUT_068; }
     if (region % in.regions_per_table == 0) { return rule::OUT_066; }
     if (!is_aligned(table, 4096)) { return rule::OUT_061; }
-    auto const at = offset_of(in, now);
+    auto const at = offset_of(in, output);
     if (at && at.region == region) { return rule::OUT_093; }
     entry_of(in, region) = topa::link_to(table);
     return rule::none;

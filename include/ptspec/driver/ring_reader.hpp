@@ -81,12 +81,13 @@ struct ring_reader {
     bool is_at_end = false;
     output_registers end{};
 
-    /// Tracing continues at another position than `end`: if the position is `end` again, a whole
-    /// lap has passed. `continue_after` and `on_topa_pmi` call this for `drain`.
+    /// Tracing continues at another position than `end`: the next time that the position is `end`,
+    /// a whole lap has passed. `continue_after` and `on_topa_pmi` call this for a `drain`.
     constexpr void restarted() noexcept { is_at_end = false; }
     /// True if the trace is still at a position at which it cannot continue.
-    [[nodiscard]] constexpr auto is_still_at(output_registers const& now) const noexcept -> bool {
-        return is_at_end && end == now;
+    [[nodiscard]] constexpr auto is_still_at(output_registers const& output) const noexcept
+        -> bool {
+        return is_at_end && end == output;
     }
 
     /// The offset at which the next byte of trace is stored.
@@ -121,11 +122,11 @@ struct [[nodiscard]] ring_update {
 /// Errors: not found: the position is in no table of the ring, or beyond the end of its region.
 /// Source: PRG-086, PRG-129, PRG-143.
 PTSPEC_ATTRIBUTE(noinline) [[nodiscard]]
-constexpr auto offset_of(ring const& in, stopped_trace const& now) noexcept -> ring_offset {
-    auto at = offset_of(in, now.output);
-    if (!at || at.at_region_end || !now.status.get<ia32_rtit_status::Stopped>()) { return at; }
+constexpr auto offset_of(ring const& in, stopped_trace const& stopped) noexcept -> ring_offset {
+    auto at = offset_of(in, stopped.output);
+    if (!at || at.at_region_end || !stopped.status.get<ia32_rtit_status::Stopped>()) { return at; }
     uint64_t const last = topa::bytes_in(in.regions[at.region].size) - 1;
-    uint64_t const offset = topa::position_in(now.output.base, now.output.mask_ptrs).offset;
+    uint64_t const offset = topa::position_in(stopped.output.base, stopped.output.mask_ptrs).offset;
     if (offset == last && entry_of(in, at.region).template get<topa::entry::STOP>()) {
         ++at.offset;  // the newer edition
         at.at_region_end = true;
@@ -140,9 +141,9 @@ namespace detail {
 [[nodiscard]] constexpr auto bytes_since(ring const& in, ring_reader const& reader,
                                          ring_offset const& at) noexcept -> uint64_t {
     uint64_t const head = reader.head(in);
-    uint64_t const to = at.offset % in.bytes;
-    if (to == head && at.at_region_end) { return in.bytes; }
-    return to >= head ? to - head : to + in.bytes - head;
+    uint64_t const end = at.offset % in.bytes;
+    if (end == head && at.at_region_end) { return in.bytes; }
+    return end >= head ? end - head : end + in.bytes - head;
 }
 
 }  // namespace detail
@@ -154,15 +155,15 @@ namespace detail {
 ///
 /// Errors: not found: the position is in no table of the ring; nothing is changed.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; PRG-086, PRG-123, PRG-129, PRG-143.
-constexpr auto update(ring const& in, ring_reader& reader, stopped_trace const& now) noexcept
+constexpr auto update(ring const& in, ring_reader& reader, stopped_trace const& stopped) noexcept
     -> ring_update {
-    auto const at = offset_of(in, now);
+    auto const at = offset_of(in, stopped);
     if (!at) { return {}; }
     ring_update result{.found = true, .at_region_end = at.at_region_end};
-    if (reader.is_still_at(now.output)) { return result; }
+    if (reader.is_still_at(stopped.output)) { return result; }
     result.new_bytes = detail::bytes_since(in, reader, at);
     reader.is_at_end = at.at_region_end;
-    reader.end = now.output;
+    reader.end = stopped.output;
     reader.total += result.new_bytes;
     reader.unread += result.new_bytes;
     if (reader.unread > in.bytes) {
@@ -186,9 +187,9 @@ struct [[nodiscard]] snapshot_part {
 
     constexpr explicit operator bool() const noexcept { return found; }
 };
-[[nodiscard]] constexpr auto snapshot(ring const& in, stopped_trace const& now,
+[[nodiscard]] constexpr auto snapshot(ring const& in, stopped_trace const& stopped,
                                       bool wrapped) noexcept -> snapshot_part {
-    auto const at = offset_of(in, now);
+    auto const at = offset_of(in, stopped);
     if (!at) { return {}; }
     uint64_t const end = at.offset % in.bytes;
     bool const is_full = wrapped || at.offset == in.bytes;
@@ -224,18 +225,19 @@ template <memory_port Memory>
 }  // namespace detail
 
 /// True if a ring whose memory was zero at the start has wrapped: if a byte after the position is
-/// not zero. Looks at `look_at` bytes after it, and at as many at the end of the ring: a trace may
+/// not zero. Reads `checked_bytes` bytes after it, and as many at the end of the ring: a trace may
 /// contain zeros (PAD).
 ///
 /// Errors: memory that cannot be read counts as zero.
 /// Source: PRG-086, PRG-140.
 template <memory_port Memory>
-[[nodiscard]] constexpr auto has_wrapped(ring const& in, stopped_trace const& now, Memory& memory,
-                                         uint64_t look_at = 4096) noexcept -> bool {
-    auto const at = offset_of(in, now);
+[[nodiscard]] constexpr auto has_wrapped(ring const& in, stopped_trace const& stopped,
+                                         Memory& memory, uint64_t checked_bytes = 4096) noexcept
+    -> bool {
+    auto const at = offset_of(in, stopped);
     if (!at || at.offset >= in.bytes) { return false; }
     uint64_t const after = in.bytes - at.offset;
-    uint64_t const count = after < look_at ? after : look_at;
+    uint64_t const count = after < checked_bytes ? after : checked_bytes;
     return detail::bytes_until_zeros(in, {at.offset, count}, memory) != 0 ||
            detail::bytes_until_zeros(in, {in.bytes - count, count}, memory) != 0;
 }
@@ -264,12 +266,12 @@ struct single_range_part {
     friend constexpr auto operator==(single_range_part const&, single_range_part const&)
         -> bool = default;
 };
-[[nodiscard]] constexpr auto snapshot_of_single_range(output_registers const& now,
+[[nodiscard]] constexpr auto snapshot_of_single_range(output_registers const& output,
                                                       bool wrapped) noexcept -> single_range_part {
-    uint64_t const bytes = single_range::mask_of(now.mask_ptrs) + 1;
-    uint64_t const offset = now.mask_ptrs.get<ia32_rtit_output_mask_ptrs::OutputOffset>();
+    uint64_t const bytes = single_range::mask_of(output.mask_ptrs) + 1;
+    uint64_t const offset = output.mask_ptrs.get<ia32_rtit_output_mask_ptrs::OutputOffset>();
     uint64_t const end = offset < bytes ? offset : 0;
-    return {now.base.raw + end, wrapped ? bytes - end : 0, now.base.raw, end};
+    return {output.base.raw + end, wrapped ? bytes - end : 0, output.base.raw, end};
 }
 
 }  // namespace ptspec::driver

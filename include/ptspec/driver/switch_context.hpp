@@ -28,26 +28,29 @@ struct [[nodiscard]] saved_context : procedure_result {
 
 namespace detail {
 
-/// Reads the chosen MSRs into `to`. `to.ctl` must be set before: it selects the MSRs that are used.
+/// Reads the chosen MSRs into `state`. `state.ctl` must be set before: it says which are used.
 ///
 /// noinline: for the reason given at `program`.
 template <class Sequence>
 PTSPEC_ATTRIBUTE(noinline)
-constexpr void read_chosen(Sequence& from, access::msr_state& to, msr_choice which) noexcept {
+constexpr void read_chosen(Sequence& sequence, access::msr_state& state,
+                           msr_choice choice) noexcept {
     for (access::pt_msr const& msr : access::pt_msrs) {
-        if (is_chosen(which, to.ctl, msr)) { access::set_raw(to, msr.index, from.read(msr.index)); }
+        if (is_chosen(choice, state.ctl, msr)) {
+            access::set_raw(state, msr.index, sequence.read(msr.index));
+        }
     }
 }
 
 /// Clears TraceEn, and reads the MSRs other than IA32_RTIT_CTL into `result.state`. The caller sets
 /// `result.state.ctl` before.
 template <class Sequence>
-constexpr void save(Sequence& from, saved_context& result) noexcept {
-    auto& to = result.state;
-    if (from) { result.trace = clear_trace_en(from, to.ctl); }
-    from.fence();
-    read_chosen(from, to, msr_choice::all);
-    result.fault = from.fault();
+constexpr void save(Sequence& sequence, saved_context& result) noexcept {
+    auto& state = result.state;
+    if (sequence) { result.trace = clear_trace_en(sequence, state.ctl); }
+    sequence.fence();
+    read_chosen(sequence, state, msr_choice::all);
+    result.fault = sequence.fault();
 }
 
 }  // namespace detail
@@ -64,10 +67,10 @@ constexpr void save(Sequence& from, saved_context& result) noexcept {
 /// Source: SDM vol. 3, "Context Switch Consideration"; PRG-062, PRG-100, PRG-103, PRG-111.
 template <fenced_msr_port Msrs>
 constexpr auto save(Msrs& msrs) noexcept -> saved_context {
-    msr_sequence from{msrs};
+    msr_sequence sequence{msrs};
     saved_context result;
-    result.state.ctl = from.template read<ia32_rtit_ctl>();
-    detail::save(from, result);
+    result.state.ctl = sequence.template read<ia32_rtit_ctl>();
+    detail::save(sequence, result);
     bool const cleared = result.trace == trace_state::disabled &&
                          result.state.ctl.template get<ia32_rtit_ctl::TraceEn>();
     if (!result && cleared && write(msrs, result.state.ctl)) {
@@ -80,10 +83,10 @@ constexpr auto save(Msrs& msrs) noexcept -> saved_context {
 /// After a fault TraceEn stays 0: repeat the call.
 template <fenced_msr_port Msrs>
 constexpr auto save(Msrs& msrs, ia32_rtit_ctl written) noexcept -> saved_context {
-    msr_sequence from{msrs};
+    msr_sequence sequence{msrs};
     saved_context result;
     result.state.ctl = written;
-    detail::save(from, result);
+    detail::save(sequence, result);
     return result;
 }
 
@@ -94,10 +97,10 @@ constexpr auto save(Msrs& msrs, ia32_rtit_ctl written) noexcept -> saved_context
 /// Source: SDM vol. 3, "Context Switch Consideration"; PRG-101, PRG-102.
 template <msr_port Msrs>
 constexpr auto restore(Msrs& msrs, access::msr_state const& saved) noexcept -> procedure_result {
-    msr_sequence to{msrs};
-    detail::program(to, saved);
-    bool const done = to.write(saved.ctl);
-    return {to.fault(), done ? trace_state_of(saved.ctl) : trace_state::disabled};
+    msr_sequence sequence{msrs};
+    detail::program(sequence, saved);
+    bool const done = sequence.write(saved.ctl);
+    return {sequence.fault(), done ? trace_state_of(saved.ctl) : trace_state::disabled};
 }
 
 // ------------------------------------------------------------------------------------ by XSAVES
@@ -146,9 +149,9 @@ template <cpuid_port Cpuid>
 /// Address ranges 2 and 3 are not in it: write them with `write_uncovered`.
 /// Source: PRG-110, PRG-112.
 [[nodiscard]] constexpr auto make_xsaves_area(cpu::capabilities const& caps,
-                                              access::msr_state const& from) noexcept
+                                              access::msr_state const& state) noexcept
     -> xsaves_area {
-    auto const state = access::xsaves(caps, from).image;
+    auto const image = access::xsaves(caps, state).image;
     xsaves_area made;
     uint64_t const bit = uint64_t{1} << reg::xsave_header_xcomp_bv::PT::lsb;
     uint8_t* const bytes = made.bytes.bytes;
@@ -156,7 +159,7 @@ template <cpuid_port Cpuid>
     store_le64(bytes + reg::xsave_header_xcomp_bv::offset,
                bit | reg::xsave_header_xcomp_bv::forced_1_mask());
     for (unsigned i = 0; i < 16; ++i) {
-        store_le64(bytes + xsaves_area::component_offset + 8 * i, state.quadwords[i]);
+        store_le64(bytes + xsaves_area::component_offset + 8 * i, image.quadwords[i]);
     }
     return made;
 }
@@ -195,21 +198,21 @@ template <cpuid_port Cpuid>
 ///
 /// Source: PRG-110.
 template <msr_port Msrs>
-constexpr auto read_uncovered(Msrs& msrs, access::msr_state& to) noexcept -> procedure_result {
-    msr_sequence from{msrs};
-    detail::read_chosen(from, to, detail::msr_choice::not_in_xsave_area);
-    return {from.fault(), trace_state::disabled};
+constexpr auto read_uncovered(Msrs& msrs, access::msr_state& state) noexcept -> procedure_result {
+    msr_sequence sequence{msrs};
+    detail::read_chosen(sequence, state, detail::msr_choice::not_in_xsave_area);
+    return {sequence.fault(), trace_state::disabled};
 }
 /// Writes the MSRs of address ranges 2 and 3, which XRSTORS does not restore. Call it before
 /// XRSTORS.
 ///
 /// Source: PRG-110, PRG-112.
 template <msr_port Msrs>
-constexpr auto write_uncovered(Msrs& msrs, access::msr_state const& from) noexcept
+constexpr auto write_uncovered(Msrs& msrs, access::msr_state const& state) noexcept
     -> procedure_result {
-    msr_sequence to{msrs};
-    detail::program(to, from, detail::msr_choice::not_in_xsave_area);
-    return {to.fault(), trace_state::disabled};
+    msr_sequence sequence{msrs};
+    detail::program(sequence, state, detail::msr_choice::not_in_xsave_area);
+    return {sequence.fault(), trace_state::disabled};
 }
 
 }  // namespace ptspec::driver

@@ -15,7 +15,7 @@ struct pmi_decision {
     output_registers output{};
     ring_reader* reader = nullptr;  ///< its `restarted()` is called
 
-    /// The trace continues at `output`.
+    /// Tells the reader that the trace continues at `output`.
     constexpr void tell_reader() const noexcept {
         if (has_new_output && reader != nullptr) { reader->restarted(); }
     }
@@ -38,31 +38,31 @@ namespace detail {
 
 /// Clears TraceEn, lets `drain` read the trace, and writes STATUS and the position.
 template <class Sequence, class Drain>
-constexpr void stop_and_drain(Sequence& on, pmi_result& result, Drain&& drain) noexcept {
+constexpr void stop_and_drain(Sequence& sequence, pmi_result& result, Drain&& drain) noexcept {
     using status = ia32_rtit_status;
     result.outcome = pmi_outcome::deferred;
-    result.trace = clear_trace_en(on, result.ctl);
-    read_status_and_output(on, result);
-    if (!on) { return; }
+    result.trace = clear_trace_en(sequence, result.ctl);
+    read_status_and_output(sequence, result);
+    if (!sequence) { return; }
     result.next = drain(static_cast<stopped_trace const&>(result));
     result.outcome = pmi_outcome::handled;
     auto const after = result.status.template get<status::Error>()
                            ? result.status
                            : without_end_bits(result.status);
     auto const settled = after.with(status::PendToPAPMI{false});
-    if (settled != result.status) { (void)on.write(settled); }
+    if (settled != result.status) { (void)sequence.write(settled); }
     if (result.next.has_new_output) {
-        (void)on.write(result.next.output.base);
-        (void)on.write(result.next.output.mask_ptrs);
-        if (on) { result.next.tell_reader(); }
+        (void)sequence.write(result.next.output.base);
+        (void)sequence.write(result.next.output.mask_ptrs);
+        if (sequence) { result.next.tell_reader(); }
     }
 }
 template <class Sequence>
-constexpr void resume_after_drain(Sequence& on, pmi_result& result) noexcept {
+constexpr void resume_after_drain(Sequence& sequence, pmi_result& result) noexcept {
     bool const resumes = result.next.resume && result.ctl.template get<ia32_rtit_ctl::TraceEn>() &&
                          !result.status.template get<ia32_rtit_status::Error>();
-    if (on && resumes) { result.trace = set_trace_en(on, result.ctl); }
-    result.fault = on.fault();
+    if (sequence && resumes) { result.trace = set_trace_en(sequence, result.ctl); }
+    result.fault = sequence.fault();
 }
 
 }  // namespace detail
@@ -103,11 +103,11 @@ enum class pmi_recovery : uint8_t {
 /// Source: PRG-041, PRG-086, PRG-121..125.
 template <msr_port Msrs, class Drain>
 constexpr auto read_out(Msrs& msrs, ia32_rtit_ctl written, Drain&& drain) noexcept -> pmi_result {
-    msr_sequence on{msrs};
+    msr_sequence sequence{msrs};
     pmi_result result;
     result.ctl = written;
-    detail::stop_and_drain(on, result, drain);
-    detail::resume_after_drain(on, result);
+    detail::stop_and_drain(sequence, result, drain);
+    detail::resume_after_drain(sequence, result);
     return result;
 }
 
@@ -133,23 +133,25 @@ constexpr auto on_topa_pmi(Msrs& msrs, Drain&& drain, UnmaskLvt&& unmask_lvt) no
     -> pmi_result {
     using global_status = reg::ia32_perf_global_status;
     using acknowledge = reg::ia32_perf_global_status_reset;
-    msr_sequence on{msrs};
+    msr_sequence sequence{msrs};
     pmi_result result;
-    global_status const causes = on.template read<global_status>();
-    result.fault = on.fault();
-    if (!on || !causes.template get<global_status::Trace_ToPA_PMI>()) {
-        if (!on) { unmask_lvt(); }
+    global_status const causes = sequence.template read<global_status>();
+    result.fault = sequence.fault();
+    if (!sequence || !causes.template get<global_status::Trace_ToPA_PMI>()) {
+        if (!sequence) { unmask_lvt(); }
         return result;
     }
     result.outcome = pmi_outcome::deferred;
-    result.ctl = on.template read<ia32_rtit_ctl>();
-    if (on) {
+    result.ctl = sequence.template read<ia32_rtit_ctl>();
+    if (sequence) {
         result.trace = trace_state_of(result.ctl);
-        if (result.trace == trace_state::enabled) { detail::stop_and_drain(on, result, drain); }
+        if (result.trace == trace_state::enabled) {
+            detail::stop_and_drain(sequence, result, drain);
+        }
     }
-    (void)on.write(acknowledge{}.with(acknowledge::Trace_ToPA_PMI{true}));
+    (void)sequence.write(acknowledge{}.with(acknowledge::Trace_ToPA_PMI{true}));
     unmask_lvt();
-    detail::resume_after_drain(on, result);
+    detail::resume_after_drain(sequence, result);
     return result;
 }
 

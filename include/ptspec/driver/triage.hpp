@@ -32,12 +32,13 @@ struct end_of_trace {
 
 namespace detail {
 
-[[nodiscard]] constexpr auto without_end_bits(ia32_rtit_status now) noexcept -> ia32_rtit_status {
-    return now.with(ia32_rtit_status::Error{false}, ia32_rtit_status::Stopped{false});
+[[nodiscard]] constexpr auto without_end_bits(ia32_rtit_status status) noexcept
+    -> ia32_rtit_status {
+    return status.with(ia32_rtit_status::Error{false}, ia32_rtit_status::Stopped{false});
 }
 
-[[nodiscard]] constexpr auto state_of(stopped_trace const& now) noexcept -> access::msr_state {
-    return {.ctl = now.ctl, .status = now.status, .output = now.output};
+[[nodiscard]] constexpr auto state_of(stopped_trace const& stopped) noexcept -> access::msr_state {
+    return {.ctl = stopped.ctl, .status = stopped.status, .output = stopped.output};
 }
 
 }  // namespace detail
@@ -45,20 +46,21 @@ namespace detail {
 /// Why tracing ended, from the MSRs after `disable` alone. ToPA STOP and TraceStop look the same.
 ///
 /// Source: SDM vol. 3, "Disabling Packet Generation"; PRG-041, PRG-042.
-[[nodiscard]] constexpr auto triage(stopped_trace const& now) noexcept -> end_of_trace {
+[[nodiscard]] constexpr auto triage(stopped_trace const& stopped) noexcept -> end_of_trace {
     using status = ia32_rtit_status;
-    end_of_trace result{.status = detail::without_end_bits(now.status)};
-    if (now.status.get<status::Error>()) {
+    end_of_trace result{.status = detail::without_end_bits(stopped.status)};
+    if (stopped.status.get<status::Error>()) {
         result.reason = end_reason::operational_error;
         result.needs_repair = true;
-    } else if (now.status.get<status::Stopped>()) {
-        bool const topa = detail::uses_output_msrs(now.ctl) && now.ctl.get<ia32_rtit_ctl::ToPA>();
-        bool const ranges = access::has_trace_stop(detail::state_of(now));
-        result.reason = topa && ranges ? end_reason::trace_stop_or_topa
-                        : topa         ? end_reason::topa_stop
-                        : ranges       ? end_reason::trace_stop
-                                       : end_reason::set_by_software;
-        result.needs_new_position = topa;
+    } else if (stopped.status.get<status::Stopped>()) {
+        bool const is_topa = detail::uses_output_msrs(stopped.ctl) &&
+                             stopped.ctl.get<ia32_rtit_ctl::ToPA>();
+        bool const ranges = access::has_trace_stop(detail::state_of(stopped));
+        result.reason = is_topa && ranges ? end_reason::trace_stop_or_topa
+                        : is_topa         ? end_reason::topa_stop
+                        : ranges          ? end_reason::trace_stop
+                                          : end_reason::set_by_software;
+        result.needs_new_position = is_topa;
     }
     return result;
 }
@@ -68,12 +70,13 @@ namespace detail {
 /// Errors: `explanation.fault` if a table could not be read; the reason is then as without tables.
 /// Source: PRG-041, PRG-086, PRG-088; as `engine::explain`.
 template <memory_port Memory>
-[[nodiscard]] constexpr auto triage(stopped_trace const& now, cpu::capabilities const& caps,
-                                    Memory& memory, engine::output_options const& how = {}) noexcept
+[[nodiscard]] constexpr auto triage(stopped_trace const& stopped, cpu::capabilities const& caps,
+                                    Memory& memory,
+                                    engine::output_options const& options = {}) noexcept
     -> end_of_trace {
-    end_of_trace result = triage(now);
+    end_of_trace result = triage(stopped);
     if (result.reason == end_reason::none) { return result; }
-    result.explanation = engine::explain(caps, detail::state_of(now), memory, how);
+    result.explanation = engine::explain(caps, detail::state_of(stopped), memory, options);
     if (result.explanation.fault.happened) { return result; }
     result.needs_new_position = false;
     switch (result.explanation.ended_by) {
@@ -105,18 +108,18 @@ template <memory_port Memory>
 /// Source: SDM vol. 3, "Disabling Packet Generation"; PRG-020, PRG-041, PRG-042, PRG-061.
 template <msr_port Msrs>
 constexpr auto recover(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
-    msr_sequence on{msrs};
+    msr_sequence sequence{msrs};
     stopped_trace result;
     result.ctl = written;
-    result.trace = detail::clear_trace_en(on, written);
-    detail::read_status_and_output(on, result);
-    if (on && !result.status.get<ia32_rtit_status::Error>()) {
-        (void)on.write(detail::without_end_bits(result.status));
-        if (on && written.get<ia32_rtit_ctl::TraceEn>()) {
-            result.trace = detail::set_trace_en(on, written);
+    result.trace = detail::clear_trace_en(sequence, written);
+    detail::read_status_and_output(sequence, result);
+    if (sequence && !result.status.get<ia32_rtit_status::Error>()) {
+        (void)sequence.write(detail::without_end_bits(result.status));
+        if (sequence && written.get<ia32_rtit_ctl::TraceEn>()) {
+            result.trace = detail::set_trace_en(sequence, written);
         }
     }
-    result.fault = on.fault();
+    result.fault = sequence.fault();
     return result;
 }
 

@@ -95,9 +95,9 @@ constexpr auto error_of_topa(cpu::capabilities const& caps, access::msr_state co
 /// byte.
 template <memory_port Memory>
 constexpr auto stopped(access::msr_state const& msrs, Memory& memory) noexcept -> explanation {
-    bool const topa = msrs.ctl.get<reg::ia32_rtit_ctl::ToPA>() &&
-                      !msrs.ctl.get<reg::ia32_rtit_ctl::FabricEn>();
-    if (topa) {
+    bool const is_topa = msrs.ctl.get<reg::ia32_rtit_ctl::ToPA>() &&
+                         !msrs.ctl.get<reg::ia32_rtit_ctl::FabricEn>();
+    if (is_topa) {
         auto const where = topa::position_in(msrs.output.base, msrs.output.mask_ptrs);
         auto const word = memory.load(topa::table_pointer(where).value);
         if (!word) { return {.fault = {true, topa::table_pointer(where)}}; }
