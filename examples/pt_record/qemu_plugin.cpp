@@ -232,7 +232,7 @@ void end(emulated_thread& of) {
     if (of.has_ended || of.is_cut || !of.trace.file.is_open()) { return; }
     of.has_ended = true;
     if (of.previous != nullptr) {
-        if (enters_kernel(of.previous->end.what.which)) {
+        if (enters_kernel(of.previous->end.instruction.which)) {
             of.trace.finish_in_kernel(*of.previous);
         } else {
             // The process ends, and the thread may still run, without callbacks: what its last

@@ -254,12 +254,12 @@ private:
         std::uint64_t const to = registers.rip;
         finish_call(of);
         auto const block = read(id, of);
-        if (block.end.what.which != instruction_class::software_interrupt &&
+        if (block.end.instruction.which != instruction_class::software_interrupt &&
             how_.passes_filter(of.ip)) {
-            of.log.add(of.ip, block.end.what.repeats);
+            of.log.add(of.ip, block.end.instruction.repeats);
         }
         set_width(of, registers);
-        if (enters_kernel(block.end.what.which)) {
+        if (enters_kernel(block.end.instruction.which)) {
             of.has_call = true;
             of.call = block;
             add_process(of.process).forget_mappings();
@@ -278,7 +278,7 @@ private:
         made.count = 1;
         end_block(made, decoded, of.ip, std::min<std::size_t>(bytes.size(), 1),
                   of.trace.state.width);
-        add_code(id, of, bytes.first(made.end.what.length));
+        add_code(id, of, bytes.first(made.end.instruction.length));
         return made;
     }
     static void add_code_to(process_files& files, int id, stepped_thread& of, byte_view bytes) {
@@ -330,7 +330,7 @@ private:
         }
         finish_call(of);
         auto const block = read(id, of);
-        if (in_kernel && enters_kernel(block.end.what.which)) {
+        if (in_kernel && enters_kernel(block.end.instruction.which)) {
             of.log.add(of.ip, false);
             of.trace.finish_in_kernel(block);
         } else {

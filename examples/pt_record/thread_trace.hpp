@@ -60,10 +60,10 @@ inline constexpr engine::execution_context user_code{.cpl = 3, .IF = true};
 /// block.
 inline void end_block(code_block& to, x86::decoded const& last, std::uint64_t at, std::size_t size,
                       x86::code_width width = x86::code_width::bits_64) {
-    to.end = {.what = last.what, .at = at, .after = user_code};
+    to.end = {.instruction = last.what, .at = at, .after = user_code};
     to.end.after.width = width;
-    if (!last) { to.end.what.length = static_cast<std::uint8_t>(size); }
-    to.after = simulate::successors_of(to.end.what, at - to.base, width);
+    if (!last) { to.end.instruction.length = static_cast<std::uint8_t>(size); }
+    to.after = simulate::successors_of(to.end.instruction, at - to.base, width);
     if (width != x86::code_width::bits_64) {
         to.after.next = (to.after.next + to.base) & low_bits(32);
         to.after.target = (to.after.target + to.base) & low_bits(32);
@@ -229,7 +229,7 @@ public:
     /// The block has executed, and a signal interrupted it. If the signal is a fault in the block,
     /// `block` ends before the instruction that raised it.
     void run(code_block const& block, delivered_signal const& signal) {
-        if (enters_kernel(block.end.what.which) && !is_within(signal, block)) {
+        if (enters_kernel(block.end.instruction.which) && !is_within(signal, block)) {
             pass(block);
             return visit_kernel(block, signal.to);
         }
@@ -259,14 +259,14 @@ public:
         pass(block);
         on(action::kernel_visit{.at = block.end.at,
                                 .cause = reason_of(block),
-                                .vector = block.end.what.vector,
+                                .vector = block.end.instruction.vector,
                                 .returns = false});
         state.unit.stop(file);
     }
     /// The thread ends by a signal whose handler does not execute. As `run` with a signal.
     void finish_by(code_block const& block, delivered_signal const& signal) {
         using enum action::kernel_visit::reason;
-        if (enters_kernel(block.end.what.which) && !is_within(signal, block)) {
+        if (enters_kernel(block.end.instruction.which) && !is_within(signal, block)) {
             return finish_in_kernel(block);
         }
         if (is_within(signal, block)) {
@@ -299,7 +299,8 @@ private:
     }
     [[nodiscard]] static auto reason_of(code_block const& block) -> action::kernel_visit::reason {
         using enum action::kernel_visit::reason;
-        bool const is_interrupt = block.end.what.which == instruction_class::software_interrupt;
+        bool const is_interrupt = block.end.instruction.which ==
+                                  instruction_class::software_interrupt;
         return is_interrupt ? exception : system_call;
     }
     /// The code that a signal interrupts has the width of the block; its handler may have another.
@@ -308,13 +309,13 @@ private:
         state.width = block.end.after.width;
         run(block, at);
         // A string instruction that was interrupted is not complete.
-        if (block.end.what.repeats && at == block.end.at) { --state.instructions; }
+        if (block.end.instruction.repeats && at == block.end.at) { --state.instructions; }
         state.width = after;
     }
     /// The same for all but near branches.
     [[gnu::noinline]] void run_rarely(code_block const& block, std::uint64_t to) {
         auto const& end = block.end;
-        auto const which = end.what.which;
+        auto const which = end.instruction.which;
         if (enters_kernel(which)) { return visit_kernel(block, to); }
         simulate::execution now = end;
         now.to = to;
@@ -348,7 +349,7 @@ private:
         state.report_at = state.tsc - state.tsc % state.ticks_between + state.ticks_between;
     }
     void visit_kernel(code_block const& block, std::uint64_t to) {
-        visit_kernel({.at = block.end.at, .to = to, .vector = block.end.what.vector},
+        visit_kernel({.at = block.end.at, .to = to, .vector = block.end.instruction.vector},
                      reason_of(block));
     }
     [[gnu::noinline]] void visit_kernel(delivered_signal const& of,

@@ -216,6 +216,7 @@
 #include <ptspec/flow/walker.hpp>
 
 #include <ptspec/simulate/recording_port.hpp>
+#include <ptspec/simulate/capabilities_cpuid.hpp>
 #include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/simulate/instruction_action.hpp>
 #include <ptspec/simulate/ports.hpp>

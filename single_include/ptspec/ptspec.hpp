@@ -32231,22 +32231,22 @@ constexpr void print_access(logged_access const& one, Sink&& sink) {
 template <msr_port Msrs, size_t Room = 64>
 class recording_port {
 public:
-    constexpr explicit recording_port(Msrs& to) noexcept : to_{to} {}
+    constexpr explicit recording_port(Msrs& port) noexcept : port_{port} {}
 
     constexpr auto read(uint32_t index) noexcept -> port_value {
-        port_value const got = to_.read(index);
+        port_value const got = port_.read(index);
         add({logged_access::kind::read, !got.has_value, index, got.value, {}});
         return got;
     }
     constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
-        bool const done = to_.write(index, value);
+        bool const done = port_.write(index, value);
         add({logged_access::kind::write, !done, index, value, {}});
         return done;
     }
     constexpr void fence() noexcept
         requires driver::fenced_msr_port<Msrs>
     {
-        to_.fence();
+        port_.fence();
         add({.what = logged_access::kind::fence});
     }
     /// Records a step without an MSR access, such as "drain".
@@ -32268,16 +32268,15 @@ private:
         ++count_;
     }
 
-    Msrs& to_;
+    Msrs& port_;
     logged_access log_[Room] = {};
     size_t count_ = 0;
 };
 
 }  // namespace ptspec::simulate
 
-// ---- ptspec/simulate/fake_processor.hpp ----
+// ---- ptspec/simulate/capabilities_cpuid.hpp ----
 
-/// A logical processor for tests of drivers: CPUID, MSRs, the trace unit, and its interrupt.
 namespace ptspec::simulate {
 
 /// The CPUID leaves that enumerate given capabilities, as a `cpuid_port`.
@@ -32329,6 +32328,13 @@ public:
 private:
     cpu::capabilities caps_;
 };
+
+}  // namespace ptspec::simulate
+
+// ---- ptspec/simulate/fake_processor.hpp ----
+
+/// A logical processor for tests of drivers: CPUID, MSRs, the trace unit, and its PMI.
+namespace ptspec::simulate {
 
 /// Why an access of a `fake_processor` failed. Not a result: it does not convert to bool.
 struct fake_fault {
@@ -32477,20 +32483,22 @@ public:
         note_change(was_on);
         return fault;
     }
-    /// Enters user code at `to` with SYSRET: its CPL is 3, and the rest of the context stays.
+    /// Enters user code at `ip` with SYSRET: its CPL is 3, and the rest of the context stays.
     /// `action::far_transfer` can enter any context, in its `after`; by default that has CPL 0.
-    constexpr auto enter_user(uint64_t to) noexcept -> port_fault {
+    constexpr auto enter_user(uint64_t ip) noexcept -> port_fault {
         auto after = unit_.state().code;
         after.cpl = 3;
         return on(engine::action::far_transfer{
-            .at = unit_.ip(), .to = to, .after = after, .kind = engine::action::far_kind::sysret});
+            .at = unit_.ip(), .to = ip, .after = after, .kind = engine::action::far_kind::sysret});
     }
     /// The CPL of the code that executes.
     [[nodiscard]] constexpr auto cpl() const noexcept -> unsigned {
         return unit_.state().code.counted_cpl();
     }
     /// Sets the controls by which a VMM conceals VMX operation, as of `engine::trace_unit`.
-    constexpr void conceal(engine::vmx_concealment const& what) noexcept { unit_.conceal(what); }
+    constexpr void conceal(engine::vmx_concealment const& concealment) noexcept {
+        unit_.conceal(concealment);
+    }
     constexpr auto xsaves() noexcept -> engine::xsaves_result {
         bool const was_on = is_tracing();
         auto memory = ports();
@@ -32668,7 +32676,7 @@ using x86::instruction_class;
 
 /// An executed instruction.
 struct execution {
-    instruction what{};
+    x86::instruction instruction{};     ///< what executed
     uint64_t at = 0;                    ///< the address of the instruction
     uint64_t to = 0;                    ///< the address of the next instruction that executes
     engine::execution_context after{};  ///< the context of that one
@@ -32676,16 +32684,16 @@ struct execution {
 
     /// The address after this instruction.
     [[nodiscard]] constexpr auto next() const noexcept -> uint64_t {
-        uint64_t const following = at + what.length;
+        uint64_t const following = at + instruction.length;
         return after.width == code_width::bits_64 ? following : following & low_bits(32);
     }
 };
 
 /// True if the instruction leads to the next one. Otherwise an interrupt, an exception or another
 /// event came between, whose action follows that of the instruction.
-[[nodiscard]] constexpr auto leads_on(execution const& of) noexcept -> bool {
+[[nodiscard]] constexpr auto leads_on(execution const& executed) noexcept -> bool {
     using enum x86::instruction_class;
-    switch (of.what.which) {
+    switch (executed.instruction.which) {
         case other:
         case ptwrite:
         case mov_to_cr3:
@@ -32700,38 +32708,44 @@ struct execution {
         case vmxoff:
         case vmptrld:
         case vmclear:
-        case interrupt_flag: return of.to == of.next() || (of.what.repeats && of.to == of.at);
+        case interrupt_flag:
+            return executed.to == executed.next() ||
+                   (executed.instruction.repeats && executed.to == executed.at);
         case conditional:
-            return of.to == of.next() || of.to == target_of(of.what, of.at, of.after.width);
+            return executed.to == executed.next() ||
+                   executed.to ==
+                       target_of(executed.instruction, executed.at, executed.after.width);
         case direct_jump:
         case direct_call:
-        case absolute_jump: return of.to == target_of(of.what, of.at, of.after.width);
+        case absolute_jump:
+            return executed.to ==
+                   target_of(executed.instruction, executed.at, executed.after.width);
         default: return true;
     }
 }
 
-/// Calls `take` with the event of an executed instruction. For some it is `action::sequential`:
+/// Calls `take` with the action of an executed instruction. For some it is `action::sequential`:
 /// WRMSR, XSAVES and XRSTORS are functions of a trace unit, MWAIT has operands that are not here,
 /// and VMCLEAR is an action only if its VMCS is current.
 ///
 /// Source: GEN-110, GEN-111, GEN-113, GEN-240, GEN-250, GEN-300, GEN-305.
 template <class Take>
-constexpr void take_action(execution const& of, Take&& take) noexcept {
+constexpr void take_action(execution const& executed, Take&& take) noexcept {
     namespace action = engine::action;
     using enum x86::instruction_class;
     using action::far_kind;
     auto const far_transfer = [&](far_kind kind) {
-        take(action::far_transfer{of.at, of.to, of.after, kind});
+        take(action::far_transfer{executed.at, executed.to, executed.after, kind});
     };
-    bool const is_elsewhere = of.to != of.next();
-    switch (of.what.which) {
-        case conditional: return take(action::conditional{of.to, is_elsewhere});
-        case direct_jump: return take(action::direct_jump{of.to});
-        case direct_call: return take(action::direct_call{of.next(), of.to});
+    bool const is_elsewhere = executed.to != executed.next();
+    switch (executed.instruction.which) {
+        case conditional: return take(action::conditional{executed.to, is_elsewhere});
+        case direct_jump: return take(action::direct_jump{executed.to});
+        case direct_call: return take(action::direct_call{executed.next(), executed.to});
         case indirect_jump:
-        case absolute_jump: return take(action::indirect_jump{of.to});
-        case indirect_call: return take(action::indirect_call{of.next(), of.to});
-        case near_return: return take(action::near_return{of.to});
+        case absolute_jump: return take(action::indirect_jump{executed.to});
+        case indirect_call: return take(action::indirect_call{executed.next(), executed.to});
+        case near_return: return take(action::near_return{executed.to});
         case far_jump:
         case far_call:
         case far_return: return far_transfer(far_kind::plain);
@@ -32743,28 +32757,33 @@ constexpr void take_action(execution const& of, Take&& take) noexcept {
         case syscall:
         case sysenter: return far_transfer(far_kind::syscall);
         case software_interrupt:
-            return take(action::software_interrupt{of.at, of.to, of.after, of.what.vector});
-        case vm_entry: return take(action::vm_entry{.at = of.at, .to = of.to, .after = of.after});
+            return take(action::software_interrupt{executed.at, executed.to, executed.after,
+                                                   executed.instruction.vector});
+        case vm_entry:
+            return take(
+                action::vm_entry{.at = executed.at, .to = executed.to, .after = executed.after});
         case vm_call:
             if (!is_elsewhere) { break; }
-            return take(action::vm_exit{.from = of.at, .to = of.to, .after = of.after});
-        case vmxon: return take(action::vmxon{of.at, of.to});
-        case vmxoff: return take(action::vmxoff{of.to});
-        case vmptrld: return take(action::vmptrld{of.to, of.operand});
-        case rsm: return take(action::rsm{of.to, of.after});
+            return take(
+                action::vm_exit{.from = executed.at, .to = executed.to, .after = executed.after});
+        case vmxon: return take(action::vmxon{executed.at, executed.to});
+        case vmxoff: return take(action::vmxoff{executed.to});
+        case vmptrld: return take(action::vmptrld{executed.to, executed.operand});
+        case rsm: return take(action::rsm{executed.to, executed.after});
         case enclave:
             if (!is_elsewhere) { break; }
-            return take(action::enclave_transfer{of.at, of.to, of.after});
+            return take(action::enclave_transfer{executed.at, executed.to, executed.after});
         case ptwrite:
-            return take(action::ptwrite{of.at, of.to, of.operand, of.what.operand_is_64_bits});
-        case mov_to_cr3: return take(action::mov_cr3{of.at, of.to, of.operand});
-        case xbegin: return take(action::transaction_begin{of.at, of.to});
-        case xend: return take(action::transaction_end{of.at, of.to});
+            return take(action::ptwrite{executed.at, executed.to, executed.operand,
+                                        executed.instruction.operand_is_64_bits});
+        case mov_to_cr3: return take(action::mov_cr3{executed.at, executed.to, executed.operand});
+        case xbegin: return take(action::transaction_begin{executed.at, executed.to});
+        case xend: return take(action::transaction_end{executed.at, executed.to});
         case xabort:
             if (!is_elsewhere) { break; }
-            return take(action::transaction_abort{of.at, of.to});
-        case hlt: return take(action::halt{of.at, of.to});
-        case interrupt_flag: return take(action::interrupt_flag{of.to, of.after.IF});
+            return take(action::transaction_abort{executed.at, executed.to});
+        case hlt: return take(action::halt{executed.at, executed.to});
+        case interrupt_flag: return take(action::interrupt_flag{executed.to, executed.after.IF});
         case other:
         case getsec:
         case wrmsr:
@@ -32773,20 +32792,21 @@ constexpr void take_action(execution const& of, Take&& take) noexcept {
         case vmclear:
         case mwait: break;
     }
-    take(action::sequential{of.to});
+    take(action::sequential{executed.to});
 }
 
 /// The successors of an instruction at an address: what `take_near_action` compares, computed once.
 struct successors {
-    uint64_t next = 0;    ///< the instruction after it
-    uint64_t target = 0;  ///< of a direct branch
-    instruction_class which = instruction_class::other;
+    uint64_t next = 0;                                  ///< the instruction after it
+    uint64_t target = 0;                                ///< of a direct branch
+    instruction_class kind = instruction_class::other;  ///< of the instruction
 };
-[[nodiscard]] constexpr auto successors_of(instruction const& of, uint64_t at,
+[[nodiscard]] constexpr auto successors_of(x86::instruction const& instruction, uint64_t at,
                                            code_width width = code_width::bits_64) noexcept
     -> successors {
-    execution const one{.what = of, .at = at, .after = {.width = width}};
-    return {one.next(), is_direct(of) ? target_of(of, at, width) : 0, of.which};
+    execution const one{.instruction = instruction, .at = at, .after = {.width = width}};
+    return {one.next(), is_direct(instruction) ? target_of(instruction, at, width) : 0,
+            instruction.which};
 }
 
 /// The fast path of an emulator that executes blocks of code. Calls `take` with the action of a
@@ -32799,28 +32819,29 @@ struct successors {
 /// always_inline: a call for each block costs 30 % (gzip, g++ 12).
 template <class Take>
 PTSPEC_ATTRIBUTE(always_inline) [[nodiscard]]
-constexpr auto take_near_action(successors const& of, uint64_t to, Take&& take) noexcept -> bool {
+constexpr auto take_near_action(successors const& successors, uint64_t to, Take&& take) noexcept
+    -> bool {
     namespace action = engine::action;
     using enum x86::instruction_class;
-    if (of.which == conditional) {
-        bool const taken = to == of.target;
-        if (!taken && to != of.next) { return false; }
+    if (successors.kind == conditional) {
+        bool const taken = to == successors.target;
+        if (!taken && to != successors.next) { return false; }
         take(action::conditional{to, taken});
         return true;
     }
-    switch (of.which) {
-        case other: return to == of.next;
+    switch (successors.kind) {
+        case other: return to == successors.next;
         case direct_jump:
-            if (to != of.target) { return false; }
+            if (to != successors.target) { return false; }
             take(action::direct_jump{to});
             return true;
         case direct_call:
-            if (to != of.target) { return false; }
-            take(action::direct_call{of.next, to});
+            if (to != successors.target) { return false; }
+            take(action::direct_call{successors.next, to});
             return true;
         case near_return: take(action::near_return{to}); return true;
         case indirect_jump: take(action::indirect_jump{to}); return true;
-        case indirect_call: take(action::indirect_call{of.next, to}); return true;
+        case indirect_call: take(action::indirect_call{successors.next, to}); return true;
         default: return false;
     }
 }
@@ -32846,11 +32867,11 @@ struct memory_model {
         return {true, load_le64(bytes.data() + at)};
     }
 
-    [[nodiscard]] constexpr auto store(uint64_t address, byte_view from) noexcept -> size_t {
+    [[nodiscard]] constexpr auto store(uint64_t address, byte_view stored) noexcept -> size_t {
         uint64_t const at = address - base;
         uint64_t const room = at < Size ? Size - at : 0;
-        size_t const count = from.size() < room ? from.size() : static_cast<size_t>(room);
-        for (size_t i = 0; i < count; ++i) { bytes.bytes[at + i] = from[i]; }
+        size_t const count = stored.size() < room ? stored.size() : static_cast<size_t>(room);
+        for (size_t i = 0; i < count; ++i) { bytes.bytes[at + i] = stored[i]; }
         return count;
     }
 };

@@ -151,7 +151,7 @@ TEST_CASE("an instruction that does not lead to the next one was interrupted") {
 TEST_CASE("the address behind an instruction wraps outside 64-bit code") {
     CHECK_TWICE([](auto value) {
         execution of;
-        of.what.length = 2;
+        of.instruction.length = 2;
         of.at = value(uint64_t{0xFFFF'FFFF});
         bool const is_wide = of.next() == 0x1'0000'0001;
         of.after.width = engine::code_width::bits_32;

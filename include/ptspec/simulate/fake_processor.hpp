@@ -4,59 +4,10 @@
 #include <ptspec/access/pmi.hpp>
 #include <ptspec/driver/msr_sequence.hpp>
 #include <ptspec/engine/trace_unit.hpp>
+#include <ptspec/simulate/capabilities_cpuid.hpp>
 
-/// A logical processor for tests of drivers: CPUID, MSRs, the trace unit, and its interrupt.
+/// A logical processor for tests of drivers: CPUID, MSRs, the trace unit, and its PMI.
 namespace ptspec::simulate {
-
-/// The CPUID leaves that enumerate given capabilities, as a `cpuid_port`.
-///
-/// Source: REG-160..168, PRG-001.
-class capabilities_cpuid {
-public:
-    constexpr explicit capabilities_cpuid(cpu::capabilities const& caps) noexcept : caps_{caps} {}
-
-    [[nodiscard]] constexpr auto query(uint32_t leaf, uint32_t subleaf) const noexcept
-        -> cpuid_registers {
-        switch (leaf) {
-            case 0x00: return {.eax = 0x15};
-            case 0x01: return {.eax = caps_.leaf_01_eax.raw, .ecx = caps_.leaf_01_ecx.raw};
-            case 0x07:
-                if (subleaf == 0) { return {.eax = 1, .ebx = caps_.leaf_07_0_ebx.raw}; }
-                return {.eax = subleaf == 1 ? caps_.leaf_07_1_eax.raw : 0};
-            case 0x0A: return {.eax = caps_.leaf_0a_eax.raw};
-            case 0x0D:
-                if (subleaf == 1) {
-                    return {.eax = caps_.leaf_0d_1_eax.raw, .ecx = caps_.leaf_0d_1_ecx.raw};
-                }
-                if (subleaf == 8) {
-                    return {.eax = caps_.leaf_0d_8_eax.raw, .ecx = caps_.leaf_0d_8_ecx.raw};
-                }
-                return {};
-            case 0x14:
-                if (subleaf == 0) {
-                    return {.eax = caps_.leaf_14_0_eax.raw,
-                            .ebx = caps_.leaf_14_0_ebx.raw,
-                            .ecx = caps_.leaf_14_0_ecx.raw};
-                }
-                if (subleaf == 1) {
-                    return {.eax = caps_.leaf_14_1_eax.raw,
-                            .ebx = caps_.leaf_14_1_ebx.raw,
-                            .ecx = caps_.leaf_14_1_ecx.raw};
-                }
-                return {};
-            case 0x15:
-                return {.eax = caps_.leaf_15_eax.raw,
-                        .ebx = caps_.leaf_15_ebx.raw,
-                        .ecx = caps_.leaf_15_ecx.raw};
-            case 0x8000'0000: return {.eax = 0x8000'0008};
-            case 0x8000'0008: return {.eax = caps_.leaf_80000008_eax.raw};
-            default: return {};
-        }
-    }
-
-private:
-    cpu::capabilities caps_;
-};
 
 /// Why an access of a `fake_processor` failed. Not a result: it does not convert to bool.
 struct fake_fault {
@@ -205,20 +156,22 @@ public:
         note_change(was_on);
         return fault;
     }
-    /// Enters user code at `to` with SYSRET: its CPL is 3, and the rest of the context stays.
+    /// Enters user code at `ip` with SYSRET: its CPL is 3, and the rest of the context stays.
     /// `action::far_transfer` can enter any context, in its `after`; by default that has CPL 0.
-    constexpr auto enter_user(uint64_t to) noexcept -> port_fault {
+    constexpr auto enter_user(uint64_t ip) noexcept -> port_fault {
         auto after = unit_.state().code;
         after.cpl = 3;
         return on(engine::action::far_transfer{
-            .at = unit_.ip(), .to = to, .after = after, .kind = engine::action::far_kind::sysret});
+            .at = unit_.ip(), .to = ip, .after = after, .kind = engine::action::far_kind::sysret});
     }
     /// The CPL of the code that executes.
     [[nodiscard]] constexpr auto cpl() const noexcept -> unsigned {
         return unit_.state().code.counted_cpl();
     }
     /// Sets the controls by which a VMM conceals VMX operation, as of `engine::trace_unit`.
-    constexpr void conceal(engine::vmx_concealment const& what) noexcept { unit_.conceal(what); }
+    constexpr void conceal(engine::vmx_concealment const& concealment) noexcept {
+        unit_.conceal(concealment);
+    }
     constexpr auto xsaves() noexcept -> engine::xsaves_result {
         bool const was_on = is_tracing();
         auto memory = ports();

@@ -20,11 +20,11 @@ struct memory_model {
         return {true, load_le64(bytes.data() + at)};
     }
 
-    [[nodiscard]] constexpr auto store(uint64_t address, byte_view from) noexcept -> size_t {
+    [[nodiscard]] constexpr auto store(uint64_t address, byte_view stored) noexcept -> size_t {
         uint64_t const at = address - base;
         uint64_t const room = at < Size ? Size - at : 0;
-        size_t const count = from.size() < room ? from.size() : static_cast<size_t>(room);
-        for (size_t i = 0; i < count; ++i) { bytes.bytes[at + i] = from[i]; }
+        size_t const count = stored.size() < room ? stored.size() : static_cast<size_t>(room);
+        for (size_t i = 0; i < count; ++i) { bytes.bytes[at + i] = stored[i]; }
         return count;
     }
 };

@@ -57,22 +57,22 @@ constexpr void print_access(logged_access const& one, Sink&& sink) {
 template <msr_port Msrs, size_t Room = 64>
 class recording_port {
 public:
-    constexpr explicit recording_port(Msrs& to) noexcept : to_{to} {}
+    constexpr explicit recording_port(Msrs& port) noexcept : port_{port} {}
 
     constexpr auto read(uint32_t index) noexcept -> port_value {
-        port_value const got = to_.read(index);
+        port_value const got = port_.read(index);
         add({logged_access::kind::read, !got.has_value, index, got.value, {}});
         return got;
     }
     constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
-        bool const done = to_.write(index, value);
+        bool const done = port_.write(index, value);
         add({logged_access::kind::write, !done, index, value, {}});
         return done;
     }
     constexpr void fence() noexcept
         requires driver::fenced_msr_port<Msrs>
     {
-        to_.fence();
+        port_.fence();
         add({.what = logged_access::kind::fence});
     }
     /// Records a step without an MSR access, such as "drain".
@@ -94,7 +94,7 @@ private:
         ++count_;
     }
 
-    Msrs& to_;
+    Msrs& port_;
     logged_access log_[Room] = {};
     size_t count_ = 0;
 };
