@@ -106,10 +106,10 @@ template <class Structure>
 
 /// The bytes of a structure.
 template <class Structure>
-[[nodiscard]] constexpr auto to_bytes(Structure const& of) noexcept
+[[nodiscard]] constexpr auto to_bytes(Structure const& structure) noexcept
     -> byte_array<sizeof(Structure)> {
     static_assert(alignof(Structure) == 1, "a member of a structure is little_endian or a byte");
-    return __builtin_bit_cast(byte_array<sizeof(Structure)>, of);
+    return __builtin_bit_cast(byte_array<sizeof(Structure)>, structure);
 }
 
 }  // namespace ptspec::file

@@ -49,8 +49,8 @@ enum class error : uint8_t {
 };
 
 /// The error as one sentence.
-[[nodiscard]] constexpr auto describe(error which) noexcept -> text {
-    switch (which) {
+[[nodiscard]] constexpr auto describe(error reason) noexcept -> text {
+    switch (reason) {
         case error::none: return "nothing is wrong";
         case error::truncated: return "the file ends too early";
         case error::unknown_version: return "the version of the trace is unknown";

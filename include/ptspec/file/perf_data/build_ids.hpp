@@ -20,16 +20,16 @@ struct named_build_id : build_id_record {
 class build_id_reader {
 public:
     /// The reader borrows the bytes of the file.
-    constexpr explicit build_id_reader(input const& of) noexcept {
-        if (of.layout == file_layout::pipe) {
-            bytes_ = of.bytes.first(of.data_end);
-            at_ = of.data_begin;
+    constexpr explicit build_id_reader(input const& file) noexcept {
+        if (file.layout == file_layout::pipe) {
+            bytes_ = file.bytes.first(file.data_end);
+            at_ = file.data_begin;
             return;
         }
-        auto const found = feature_of(of, feature_id::build_id);
+        auto const found = feature_of(file, feature_id::build_id);
         if (found.result.error == read_error::no_feature) { return; }
         result_ = found.result;
-        bytes_ = of.bytes.first(static_cast<size_t>(found.offset) + found.bytes.size());
+        bytes_ = file.bytes.first(static_cast<size_t>(found.offset) + found.bytes.size());
         at_ = static_cast<size_t>(found.offset);
         is_feature_ = true;
     }
@@ -65,8 +65,8 @@ private:
     read_status result_{};
 };
 
-[[nodiscard]] constexpr auto build_ids(input const& of) noexcept -> build_id_reader {
-    return build_id_reader{of};
+[[nodiscard]] constexpr auto build_ids(input const& file) noexcept -> build_id_reader {
+    return build_id_reader{file};
 }
 
 }  // namespace ptspec::file::perf_data

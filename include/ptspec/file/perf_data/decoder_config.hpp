@@ -66,9 +66,9 @@ constexpr auto fits_32(uint64_t value) noexcept -> bool { return value <= 0xFFFF
 /// Errors: no_auxtrace_info, bad_auxtrace_info; not_intel_pt; no_intel_pt_event; those of
 ///         `record_reader::next` before AUXTRACE_INFO.
 /// Source: drivers.md, 4.3 and 4.4.
-[[nodiscard]] constexpr auto decoder_config_of(input const& of) noexcept -> decoder_config {
+[[nodiscard]] constexpr auto decoder_config_of(input const& file) noexcept -> decoder_config {
     decoder_config made;
-    auto all = records(of);
+    auto all = records(file);
     record found;
     do { found = all.next(); } while (found && found.type != record_type::auxtrace_info);
     made.result = all.result();
@@ -84,7 +84,7 @@ constexpr auto fits_32(uint64_t value) noexcept -> bool { return value <= 0xFFFF
     if (!made.result) { return made; }
     made.info = info.value;
     made.filter = info.string();
-    auto events = attrs_of(of);
+    auto events = attrs_of(file);
     do { made.event = events.next(); } while (made.event && made.event.type != info->PMU_TYPE);
     if (!made.event) {
         made.result = {read_error::no_intel_pt_event, found.offset};
@@ -106,7 +106,7 @@ constexpr auto fits_32(uint64_t value) noexcept -> bool { return value <= 0xFFFF
     if (fits_32(info->MAX_NONTURBO_RATIO)) {
         made.max_non_turbo_ratio = static_cast<uint32_t>(info->MAX_NONTURBO_RATIO);
     }
-    made.model = model_of(of);
+    made.model = model_of(file);
     if (made.model) { made.quirks = cpu::quirks_of(made.model.model); }
     return made;
 }
@@ -114,17 +114,17 @@ constexpr auto fits_32(uint64_t value) noexcept -> bool { return value <= 0xFFFF
 /// The constants of the clock of the traces, with the quirks of their processor. The clock takes
 /// the upper bits of the TSC from the piece: set `tsc_reference` to the `reference` of the first
 /// piece of a stream.
-[[nodiscard]] constexpr auto clock_options_of(decoder_config const& of) noexcept
+[[nodiscard]] constexpr auto clock_options_of(decoder_config const& config) noexcept
     -> trace::clock_options {
     using ctl = reg::ia32_rtit_ctl;
-    bool const has_ratio = of.max_non_turbo_ratio <= 0xFF;
-    return {.mtc_freq = static_cast<uint8_t>(of.ctl.get<ctl::MTCFreq>()),
-            .cyc_thresh = static_cast<uint8_t>(of.ctl.get<ctl::CycThresh>()),
-            .max_non_turbo_ratio = static_cast<uint8_t>(has_ratio ? of.max_non_turbo_ratio : 0),
-            .tsc_numerator = of.tsc_ctc_n,
-            .tsc_denominator = of.tsc_ctc_d,
-            .tsc_age = trace::tsc_age_of(of.tsc_ctc_n, of.tsc_ctc_d),
-            .quirks = of.quirks};
+    bool const has_ratio = config.max_non_turbo_ratio <= 0xFF;
+    return {.mtc_freq = static_cast<uint8_t>(config.ctl.get<ctl::MTCFreq>()),
+            .cyc_thresh = static_cast<uint8_t>(config.ctl.get<ctl::CycThresh>()),
+            .max_non_turbo_ratio = static_cast<uint8_t>(has_ratio ? config.max_non_turbo_ratio : 0),
+            .tsc_numerator = config.tsc_ctc_n,
+            .tsc_denominator = config.tsc_ctc_d,
+            .tsc_age = trace::tsc_age_of(config.tsc_ctc_n, config.tsc_ctc_d),
+            .quirks = config.quirks};
 }
 
 }  // namespace ptspec::file::perf_data

@@ -18,11 +18,11 @@ namespace ptspec::file::perf_data {
 /// Errors: damage is an event, as in `trace::event_reader`.
 class event_reader {
 public:
-    constexpr event_reader(stream of, decoder_config const& how) noexcept
-        : at_{of.begin()},
-          end_{of.end()},
-          quirks_{how.quirks},
-          events_{trace::clock{clock_for(of, how)}, how.quirks} {
+    constexpr event_reader(stream pieces, decoder_config const& config) noexcept
+        : at_{pieces.begin()},
+          end_{pieces.end()},
+          quirks_{config.quirks},
+          events_{trace::clock{clock_for(pieces, config)}, config.quirks} {
         // `skip_gap` does not count a gap before the first piece, because no piece ends there.
         gaps_ = at_ != end_ && at_->has_gap_before ? 1 : 0;
     }
@@ -30,14 +30,14 @@ public:
     /// The next event; false at the end. It stays valid until the next call.
     [[nodiscard]] constexpr auto next() noexcept -> trace::event const& {
         while (true) {
-            now_ = events_.next();
-            if (now_.what == trace::event_type::need_input) {
+            event_ = events_.next();
+            if (event_.what == trace::event_type::need_input) {
                 feed_or_finish();
-            } else if (now_.what == trace::event_type::end && at_ != end_) {
+            } else if (event_.what == trace::event_type::end && at_ != end_) {
                 skip_gap();
             } else {
-                now_.offset += begin_;
-                return now_;
+                event_.offset += begin_;
+                return event_;
             }
         }
     }
@@ -45,10 +45,10 @@ public:
     [[nodiscard]] constexpr auto gaps() const noexcept -> size_t { return gaps_; }
 
 private:
-    static constexpr auto clock_for(stream of, decoder_config const& how) noexcept
+    static constexpr auto clock_for(stream pieces, decoder_config const& config) noexcept
         -> trace::clock_options {
-        auto options = clock_options_of(how);
-        if (of.size() != 0) { options.tsc_reference = of[0].reference; }
+        auto options = clock_options_of(config);
+        if (pieces.size() != 0) { options.tsc_reference = pieces[0].reference; }
         return options;
     }
     constexpr void feed_or_finish() noexcept {
@@ -76,7 +76,7 @@ private:
     uint64_t begin_ = 0;  ///< of the bytes since the last gap
     bool is_after_gap_ = false;
     size_t gaps_ = 0;
-    trace::event now_{};
+    trace::event event_{};
 };
 
 }  // namespace ptspec::file::perf_data

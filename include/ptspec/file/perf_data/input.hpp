@@ -62,13 +62,14 @@ constexpr auto bytes_of(section const& one, byte_view file) noexcept -> byte_vie
 /// Units:  `steps` counts entries, or records in pipe layout: the work of one call of `next`.
 class attr_reader {
 public:
-    constexpr explicit attr_reader(input const& of) noexcept : of_{&of}, at_{of.attrs_begin} {}
-    explicit attr_reader(input const&& of) = delete;
+    constexpr explicit attr_reader(input const& file) noexcept
+        : file_{&file}, at_{file.attrs_begin} {}
+    explicit attr_reader(input const&& file) = delete;
 
     /// The next event, or none: at the end, or after an error.
     [[nodiscard]] constexpr auto next() noexcept -> event_attr {
         steps_ = 0;
-        return of_->layout == file_layout::file ? next_entry() : next_record();
+        return file_->layout == file_layout::file ? next_entry() : next_record();
     }
     [[nodiscard]] constexpr auto result() const noexcept -> read_status { return result_; }
     /// Where the next event is searched, in bytes from the start of the file.
@@ -78,33 +79,33 @@ public:
 private:
     constexpr auto fail(read_error error, uint64_t offset) noexcept -> event_attr {
         result_ = {error, offset};
-        at_ = of_->attrs_end;
+        at_ = file_->attrs_end;
         return {};
     }
 
     /// Errors: bad_header, truncated.
     constexpr auto next_entry() noexcept -> event_attr {
-        if (of_->attrs_end - at_ < of_->attrs_step) { return {}; }
+        if (file_->attrs_end - at_ < file_->attrs_step) { return {}; }
         size_t const begin = at_;
-        auto const entry = of_->bytes.from(begin).first(of_->attrs_step);
+        auto const entry = file_->bytes.from(begin).first(file_->attrs_step);
         size_t const size = detail::attr_size(entry);
-        if (size < perf_event_attr::first_size || size > of_->attrs_step - sizeof(section)) {
+        if (size < perf_event_attr::first_size || size > file_->attrs_step - sizeof(section)) {
             return fail(read_error::bad_header, begin);
         }
         auto made = detail::attr_of(entry, begin);
         auto const ids = load<section>(entry.from(size));
-        if (ids.size != 0 && !detail::is_inside(ids, of_->bytes)) {
+        if (ids.size != 0 && !detail::is_inside(ids, file_->bytes)) {
             return fail(read_error::truncated, begin + size);
         }
-        made.id_bytes = detail::bytes_of(ids, of_->bytes);
-        at_ += of_->attrs_step;
+        made.id_bytes = detail::bytes_of(ids, file_->bytes);
+        at_ += file_->attrs_step;
         steps_ = 1;
         return made;
     }
     constexpr auto next_record() noexcept -> event_attr {
-        while (at_ < of_->attrs_end) {
+        while (at_ < file_->attrs_end) {
             ++steps_;
-            auto const framed = detail::frame_at(of_->bytes, at_);
+            auto const framed = detail::frame_at(file_->bytes, at_);
             if (!framed.result) { return fail(framed.result.error, framed.result.offset); }
             at_ = framed.next;
             if (framed.found.type != record_type::header_attr) { continue; }
@@ -114,17 +115,17 @@ private:
         return {};
     }
 
-    input const* of_;
+    input const* file_;
     size_t at_;
     size_t steps_ = 0;
     read_status result_{};
 };
 
 /// A reader at the first event of a file. The file must outlive the reader.
-[[nodiscard]] constexpr auto attrs_of(input const& of) noexcept -> attr_reader {
-    return attr_reader{of};
+[[nodiscard]] constexpr auto attrs_of(input const& file) noexcept -> attr_reader {
+    return attr_reader{file};
 }
-[[nodiscard]] auto attrs_of(input const&& of) -> attr_reader = delete;
+[[nodiscard]] auto attrs_of(input const&& file) -> attr_reader = delete;
 
 // ------------------------------------------------------------------------------------ features
 
@@ -139,31 +140,31 @@ struct [[nodiscard]] feature_data {
 
 namespace detail {
 
-constexpr auto feature_in_table(input const& of, unsigned bit) noexcept -> feature_data {
-    if ((of.features[bit / 64] >> (bit % 64) & 1) == 0) {
+constexpr auto feature_in_table(input const& file, unsigned bit) noexcept -> feature_data {
+    if ((file.features[bit / 64] >> (bit % 64) & 1) == 0) {
         return {.result = {read_error::no_feature, 0}};
     }
-    uint64_t index = popcount(of.features[bit / 64] & ((uint64_t{1} << (bit % 64)) - 1));
-    for (unsigned i = 0; i < bit / 64; ++i) { index += popcount(of.features[i]); }
-    uint64_t const whole = of.bytes.size();
+    uint64_t index = popcount(file.features[bit / 64] & ((uint64_t{1} << (bit % 64)) - 1));
+    for (unsigned i = 0; i < bit / 64; ++i) { index += popcount(file.features[i]); }
+    uint64_t const whole = file.bytes.size();
     index *= sizeof(section);
-    if (of.features_begin > whole || index + sizeof(section) > whole - of.features_begin) {
+    if (file.features_begin > whole || index + sizeof(section) > whole - file.features_begin) {
         return {.result = {read_error::truncated, whole}};
     }
-    uint64_t const entry = of.features_begin + index;
-    auto const found = load<section>(of.bytes.from(static_cast<size_t>(entry)));
-    if (!is_inside(found, of.bytes)) { return {.result = {read_error::truncated, entry}}; }
-    return {.offset = found.offset, .bytes = bytes_of(found, of.bytes)};
+    uint64_t const entry = file.features_begin + index;
+    auto const found = load<section>(file.bytes.from(static_cast<size_t>(entry)));
+    if (!is_inside(found, file.bytes)) { return {.result = {read_error::truncated, entry}}; }
+    return {.offset = found.offset, .bytes = bytes_of(found, file.bytes)};
 }
 
-constexpr auto feature_in_records(input const& of, unsigned which) noexcept -> feature_data {
-    for (size_t at = of.data_begin; at < of.data_end;) {
-        auto const framed = frame_at(of.bytes, at);
+constexpr auto feature_in_records(input const& file, unsigned id) noexcept -> feature_data {
+    for (size_t at = file.data_begin; at < file.data_end;) {
+        auto const framed = frame_at(file.bytes, at);
         if (!framed.result) { break; }
         at = framed.next;
         if (framed.found.type != record_type::header_feature) { continue; }
         auto const made = read_as<feature_record>(framed.found);
-        if (made && made->feat_id == which) {
+        if (made && made->feat_id == id) {
             return {.offset = framed.found.offset + sizeof(feature_record), .bytes = made.rest};
         }
     }
@@ -175,19 +176,18 @@ constexpr auto feature_in_records(input const& of, unsigned which) noexcept -> f
 /// The data of a feature. In pipe layout this searches all records.
 ///
 /// Errors: no_feature; truncated.
-[[nodiscard]] constexpr auto feature_of(input const& of, feature_id which) noexcept
-    -> feature_data {
-    return of.layout == file_layout::file ? detail::feature_in_table(of, underlying(which))
-                                          : detail::feature_in_records(of, underlying(which));
+[[nodiscard]] constexpr auto feature_of(input const& file, feature_id id) noexcept -> feature_data {
+    return file.layout == file_layout::file ? detail::feature_in_table(file, underlying(id))
+                                            : detail::feature_in_records(file, underlying(id));
 }
 
 /// The string that a feature consists of, without the NUL.
 ///
 /// Shape:  a length of 4 bytes, with padding; the string.
 /// Errors: no_feature; truncated, if the string is longer than the feature.
-[[nodiscard]] constexpr auto text_feature_of(input const& of, feature_id which) noexcept
+[[nodiscard]] constexpr auto text_feature_of(input const& file, feature_id id) noexcept
     -> feature_data {
-    auto found = feature_of(of, which);
+    auto found = feature_of(file, id);
     if (!found) { return found; }
     constexpr size_t begin = sizeof(uint32_t);
     uint64_t const length = load_le(found.bytes.first(begin));
@@ -232,8 +232,8 @@ struct found_model {
 }
 
 /// The model of the processor that recorded a file, if the file names it.
-[[nodiscard]] constexpr auto model_of(input const& of) noexcept -> found_model {
-    auto const found = text_feature_of(of, feature_id::cpuid);
+[[nodiscard]] constexpr auto model_of(input const& file) noexcept -> found_model {
+    auto const found = text_feature_of(file, feature_id::cpuid);
     return found ? model_in(found.bytes) : found_model{};
 }
 

@@ -80,37 +80,39 @@ public:
                             uint64_t& work_left) noexcept
         : previous_{previous}, next_{next}, first_psb_{first_psb}, work_left_{work_left} {}
 
-    /// True if all common bytes of both snapshots are equal when the PSB at `old` of the first
-    /// snapshot is the PSB at `now` of the second. The first snapshot has `psb` bytes of this PSB.
+    /// Compares the snapshots under the assumption that the PSB at `previous_psb` of the first is
+    /// the PSB at `next_psb` of the second. True if all bytes that both then have are equal. The
+    /// first snapshot has `psb_size` bytes of this PSB.
     ///
-    /// If the first snapshot ends in a PSB+ before its TSC, the PSB+ can be any PSB+. The match is
-    /// then doubtful, and the search continues.
-    [[nodiscard]] constexpr auto agree_at(size_t old, size_t now, size_t psb) noexcept -> bool {
+    /// If the first snapshot ends in a PSB+ before its TSC, nothing tells this PSB+ from another.
+    /// The match is then doubtful: it is noted, and the result is false.
+    [[nodiscard]] constexpr auto agree_at(size_t previous_psb, size_t next_psb,
+                                          size_t psb_size) noexcept -> bool {
         size_t same = 0;
-        while (old + same < previous_.size() && now + same < next_.size() &&
-               previous_[old + same] == next_[now + same] && take_step()) {
+        while (previous_psb + same < previous_.size() && next_psb + same < next_.size() &&
+               previous_[previous_psb + same] == next_[next_psb + same] && take_step()) {
             ++same;
         }
-        auto const rest = previous_.from(old + same);
+        auto const rest = previous_.from(previous_psb + same);
         bool const has_end = is_padding(rest);
         // A second snapshot that ends before the first one, or with its PADs, has nothing new.
-        bool const has_new = !is_padding(next_.from(now + same));
+        bool const has_new = !is_padding(next_.from(next_psb + same));
         if (!has_end && has_new) { return false; }
         size_t back = 0;
-        while (back < old && back < now && previous_[old - 1 - back] == next_[now - 1 - back] &&
-               take_step()) {
+        while (back < previous_psb && back < next_psb &&
+               previous_[previous_psb - 1 - back] == next_[next_psb - 1 - back] && take_step()) {
             ++back;
         }
-        if (same < psb || (back < old && back < now)) { return false; }
+        if (same < psb_size || (back < previous_psb && back < next_psb)) { return false; }
         if (!has_new) {
             where = {next_.size(), true, 0};
-        } else if (same - psb + back >= enough_bytes) {
-            where = {now + same, true, rest.size()};
+        } else if (same - psb_size + back >= enough_bytes) {
+            where = {next_psb + same, true, rest.size()};
         } else {
             // Up to this many bytes of a PSB can also be the end of another packet.
-            constexpr size_t most_of_others = 3;
-            if (!has_doubtful && psb > most_of_others) {
-                where = {first_psb_, false, previous_.size() - old};
+            constexpr size_t max_of_others = 3;
+            if (!has_doubtful && psb_size > max_of_others) {
+                where = {first_psb_, false, previous_.size() - previous_psb};
                 has_doubtful = true;
             }
             return false;

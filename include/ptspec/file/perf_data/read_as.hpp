@@ -51,78 +51,80 @@ constexpr auto read_variants(record const&, parsed<Record>&) noexcept -> bool {
 }
 
 /// Reads the members of fixed size of a SAMPLE. The members of `sample_id` are stored in `id`.
-constexpr auto read_sample(record const& from, parsed<sample_record>& to, sample_id& id) noexcept
-    -> bool {
+constexpr auto read_sample(record const& from, parsed<sample_record>& result,
+                           sample_id& id) noexcept -> bool {
     using is = sample_type;
     auto const has = from.event;
     quadwords in{from.body()};
     if (in.rest().size() < size_t{8} * popcount(from.event.raw & sample_bits)) { return false; }
     id.has = {from.event.raw & id_bits};
     if (has.get<is::IDENTIFIER>()) { in(id.id); }
-    if (has.get<is::IP>()) { to.value.ip = in.next(); }
+    if (has.get<is::IP>()) { result.value.ip = in.next(); }
     if (has.get<is::TID>()) { in(id.thread); }
     if (has.get<is::TIME>()) { in(id.time); }
-    if (has.get<is::ADDR>()) { to.value.addr = in.next(); }
+    if (has.get<is::ADDR>()) { result.value.addr = in.next(); }
     if (has.get<is::ID>()) {
         uint64_t const own = in.next();
         if (!has.get<is::IDENTIFIER>()) { id.id = own; }
     }
     if (has.get<is::STREAM_ID>()) { in(id.stream_id); }
     if (has.get<is::CPU>()) { in(id.cpu); }
-    if (has.get<is::PERIOD>()) { to.value.period = in.next(); }
-    to.rest = in.rest();
+    if (has.get<is::PERIOD>()) { result.value.period = in.next(); }
+    result.rest = in.rest();
     return true;
 }
-constexpr auto read_variants(record const& from, parsed<sample_record>& to) noexcept -> bool {
+constexpr auto read_variants(record const& from, parsed<sample_record>& result) noexcept -> bool {
     sample_id ignored;
-    return read_sample(from, to, ignored);
+    return read_sample(from, result, ignored);
 }
 /// `rest` gets the entries.
-constexpr auto read_variants(record const&, parsed<id_index_record>& to) noexcept -> bool {
-    return to->nr <= to.rest.size() / sizeof(id_index_entry);
+constexpr auto read_variants(record const&, parsed<id_index_record>& result) noexcept -> bool {
+    return result->nr <= result.rest.size() / sizeof(id_index_entry);
 }
-constexpr auto read_variants(record const& from, parsed<time_conv_record>& to) noexcept -> bool {
-    if (to->has_cycles()) { to.value = load<time_conv_record>(from.content); }
+constexpr auto read_variants(record const& from, parsed<time_conv_record>& result) noexcept
+    -> bool {
+    if (result->has_cycles()) { result.value = load<time_conv_record>(from.content); }
     return true;
 }
 /// `rest` gets the message.
-constexpr auto read_variants(record const& from, parsed<auxtrace_error_record>& to) noexcept
+constexpr auto read_variants(record const& from, parsed<auxtrace_error_record>& result) noexcept
     -> bool {
-    auto& made = to.value;
+    auto& made = result.value;
     made = load<auxtrace_error_record>(from.content);
-    to.rest = from.content.from(made.fmt == 0 ? offsetof(auxtrace_error_record, time)
-                                              : offsetof(auxtrace_error_record, msg));
-    to.rest = to.rest.first(sizeof made.msg);
+    result.rest = from.content.from(made.fmt == 0 ? offsetof(auxtrace_error_record, time)
+                                                  : offsetof(auxtrace_error_record, msg));
+    result.rest = result.rest.first(sizeof made.msg);
     if (made.fmt == 0) {
         made.time = 0;
-        copy_bytes(made.msg, to.rest.data(), to.rest.size());
+        copy_bytes(made.msg, result.rest.data(), result.rest.size());
     }
     if (made.fmt < 2) { made.machine_pid = made.vcpu = 0; }
     return true;
 }
 /// `rest` gets the data without padding.
-constexpr auto read_variants(record const& from, parsed<compressed_record>& to) noexcept -> bool {
+constexpr auto read_variants(record const& from, parsed<compressed_record>& result) noexcept
+    -> bool {
     if (from.type == record_type::compressed) { return true; }
-    if (to->data_size > to.rest.size()) { return false; }
-    to.rest = to.rest.first(static_cast<size_t>(to->data_size));
+    if (result->data_size > result.rest.size()) { return false; }
+    result.rest = result.rest.first(static_cast<size_t>(result->data_size));
     return true;
 }
 /// `rest` gets the filter.
-constexpr auto read_variants(record const& from, parsed<auxtrace_info_record>& to) noexcept
+constexpr auto read_variants(record const& from, parsed<auxtrace_info_record>& result) noexcept
     -> bool {
     using info = auxtrace_info_record;
-    to.rest = {};
-    if (to->type != auxtrace_intel_pt) { return true; }
+    result.rest = {};
+    if (result->type != auxtrace_intel_pt) { return true; }
     // A member that is only partly in the record counts as absent.
-    auto const known = from.content.first(offsetof(info, PMU_TYPE) + size_t{8} * to->words());
-    to.value = load<info>(known);
-    uint64_t const length = to->FILTER_STR_LEN;
+    auto const known = from.content.first(offsetof(info, PMU_TYPE) + size_t{8} * result->words());
+    result.value = load<info>(known);
+    uint64_t const length = result->FILTER_STR_LEN;
     if (length == 0) { return true; }
     auto const after = known.from(offsetof(info, CAP_EVENT_TRACE));
     // The filter ends with a NUL, and is padded to 8 bytes.
     if (length >= after.size()) { return false; }
-    to.rest = after.first(static_cast<size_t>(length));
-    to.value.CAP_EVENT_TRACE = load_le(after.from(to.rest.size() / 8 * 8 + 8).first(8));
+    result.rest = after.first(static_cast<size_t>(length));
+    result.value.CAP_EVENT_TRACE = load_le(after.from(result.rest.size() / 8 * 8 + 8).first(8));
     return true;
 }
 
@@ -144,8 +146,8 @@ concept record_structure = same_as<decltype(Record::header), record_header>;
 
 /// True for a record that `read_as<Record>` reads.
 template <record_structure Record>
-[[nodiscard]] constexpr auto holds(record const& which) noexcept -> bool {
-    return which && detail::members_size<Record>(which.type) != 0;
+[[nodiscard]] constexpr auto holds(record const& found) noexcept -> bool {
+    return found && detail::members_size<Record>(found.type) != 0;
 }
 
 /// Reads the members of a record: `read_as<comm_record>(record)`. `rest` of AUXTRACE_INFO is the

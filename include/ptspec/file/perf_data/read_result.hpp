@@ -29,8 +29,8 @@ enum class read_error : uint8_t {
 };
 
 /// The error as one sentence.
-[[nodiscard]] constexpr auto describe(read_error which) noexcept -> text {
-    switch (which) {
+[[nodiscard]] constexpr auto describe(read_error error) noexcept -> text {
+    switch (error) {
         case read_error::none: return "nothing is wrong";
         case read_error::not_perf_data: return "this is no perf.data file";
         case read_error::big_endian: return "the file has big-endian byte order";

@@ -15,8 +15,8 @@ namespace detail {
 /// of the file.
 class event_finder {
 public:
-    constexpr explicit event_finder(input const& of) noexcept
-        : of_{of}, search_left_{uint64_t{of.bytes.size()} * steps_per_byte} {}
+    constexpr explicit event_finder(input const& file) noexcept
+        : file_{file}, search_left_{uint64_t{file.bytes.size()} * steps_per_byte} {}
 
     /// Sets `event`, `id` and `content` of a record of the kernel. For a SAMPLE, sets `format` to
     /// that of its event.
@@ -24,11 +24,11 @@ public:
     /// Errors: record_too_short; unknown_id, too_many_ids.
     [[nodiscard]] constexpr auto complete(record& found, sample_format& format) noexcept
         -> read_error {
-        format = of_.first_format;
+        format = file_.first_format;
         return found.type == record_type::sample ? add_sample_id(found, format)
                                                  : split_id(found, format);
     }
-    [[nodiscard]] constexpr auto file() const noexcept -> input const& { return of_; }
+    [[nodiscard]] constexpr auto file() const noexcept -> input const& { return file_; }
 
 private:
     /// The maximum number of search steps per byte of the file. Only a crafted file reaches it.
@@ -41,9 +41,9 @@ private:
     };
 
     constexpr auto split_id(record& found, sample_format& format) noexcept -> read_error {
-        if (!of_.has_sample_ids) { return read_error::none; }
-        if (of_.id_types_differ) {
-            if (!of_.all_have_identifier) { return read_error::unknown_id; }
+        if (!file_.has_sample_ids) { return read_error::none; }
+        if (file_.id_types_differ) {
+            if (!file_.all_have_identifier) { return read_error::unknown_id; }
             if (found.bytes.size() < sizeof(record_header) + 8) {
                 return read_error::record_too_short;
             }
@@ -56,9 +56,9 @@ private:
     }
 
     constexpr auto add_sample_id(record& found, sample_format& format) noexcept -> read_error {
-        bool const needs_format = of_.sample_formats_differ && of_.has_aux_samples;
-        if (of_.sample_types_differ || needs_format) {
-            if (!of_.all_have_identifier) { return read_error::unknown_id; }
+        bool const needs_format = file_.sample_formats_differ && file_.has_aux_samples;
+        if (file_.sample_types_differ || needs_format) {
+            if (!file_.all_have_identifier) { return read_error::unknown_id; }
             auto const first = found.body();
             if (first.size() < 8) { return read_error::record_too_short; }
             auto const wrong = find_event(load_le64(first.data()), format);
@@ -80,7 +80,7 @@ private:
             format = slot.format;
             return read_error::none;
         }
-        auto events = attrs_of(of_);
+        auto events = attrs_of(file_);
         while (auto const event = events.next()) {
             if (!take_steps(events.steps())) { return read_error::too_many_ids; }
             for (size_t i = 0; i < event.id_count(); ++i) {
@@ -88,7 +88,7 @@ private:
                 if (event.id(i) != id) { continue; }
                 format = sample_format_of(event);
                 slot = {id, format};
-                if (!of_.has_aux_samples) { return read_error::none; }
+                if (!file_.has_aux_samples) { return read_error::none; }
                 break;
             }
         }
@@ -100,7 +100,7 @@ private:
         return true;
     }
 
-    input of_;
+    input file_;
     uint64_t search_left_;
     kept kept_[kept_ids] = {};
 };
@@ -122,8 +122,8 @@ constexpr auto is_of_kernel(record_type type) noexcept -> bool {
 class record_reader {
 public:
     /// The reader borrows the bytes of the file.
-    constexpr explicit record_reader(input const& of) noexcept
-        : events_{of}, at_{of.data_begin}, result_{of.result} {}
+    constexpr explicit record_reader(input const& file) noexcept
+        : events_{file}, at_{file.data_begin}, result_{file.result} {}
 
     /// The next record, or none: at the end, or after an error.
     ///
@@ -164,8 +164,8 @@ private:
 };
 
 /// A reader at the first record of a file.
-[[nodiscard]] constexpr auto records(input const& of) noexcept -> record_reader {
-    return record_reader{of};
+[[nodiscard]] constexpr auto records(input const& file) noexcept -> record_reader {
+    return record_reader{file};
 }
 
 }  // namespace ptspec::file::perf_data

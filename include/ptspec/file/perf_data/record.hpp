@@ -61,8 +61,8 @@ struct record {
 };
 
 /// True for records with compressed records inside.
-[[nodiscard]] constexpr auto is_compressed(record_type which) noexcept -> bool {
-    return which == record_type::compressed || which == record_type::compressed2;
+[[nodiscard]] constexpr auto is_compressed(record_type type) noexcept -> bool {
+    return type == record_type::compressed || type == record_type::compressed2;
 }
 
 namespace detail {
@@ -93,10 +93,10 @@ constexpr auto frame_at(byte_view data, size_t at) noexcept -> framed {
 
     bool const is_trace = found.type == record_type::auxtrace;
     bool const is_data = found.type == record_type::header_tracing_data;
-    size_t const least = is_trace  ? sizeof(auxtrace_record)
-                         : is_data ? sizeof(tracing_data_record)
-                                   : sizeof header;
-    if (size < least) { return fails(read_error::record_too_short); }
+    size_t const min_size = is_trace  ? sizeof(auxtrace_record)
+                            : is_data ? sizeof(tracing_data_record)
+                                      : sizeof header;
+    if (size < min_size) { return fails(read_error::record_too_short); }
     uint64_t const trace_size = is_trace  ? uint64_t{load<auxtrace_record>(found.bytes).size}
                                 : is_data ? uint64_t{load<tracing_data_record>(found.bytes).size}
                                           : 0;
@@ -115,11 +115,11 @@ public:
         rest_ = rest_.from(8);
         return load_le(eight);
     }
-    constexpr void operator()(uint64_t& to) noexcept { to = next(); }
-    constexpr void operator()(uint32_t& to) noexcept { to = static_cast<uint32_t>(next()); }
-    constexpr void operator()(thread_id& to) noexcept {
+    constexpr void operator()(uint64_t& number) noexcept { number = next(); }
+    constexpr void operator()(uint32_t& number) noexcept { number = static_cast<uint32_t>(next()); }
+    constexpr void operator()(thread_id& thread) noexcept {
         uint64_t const both = next();
-        to = {static_cast<uint32_t>(both), static_cast<uint32_t>(both >> 32)};
+        thread = {static_cast<uint32_t>(both), static_cast<uint32_t>(both >> 32)};
     }
     [[nodiscard]] constexpr auto rest() const noexcept -> byte_view { return rest_; }
 

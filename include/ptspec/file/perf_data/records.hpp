@@ -146,8 +146,8 @@ struct thread_id {
 
 /// The thread that a record names.
 template <class Record>
-[[nodiscard]] constexpr auto thread_of(Record const& of) noexcept -> thread_id {
-    return {of.pid, of.tid};
+[[nodiscard]] constexpr auto thread_of(Record const& record) noexcept -> thread_id {
+    return {record.pid, record.tid};
 }
 
 /// PERF_RECORD_COMM: the name of a thread, which follows with its NUL, padded to 8 bytes.
@@ -246,14 +246,15 @@ template <>
 inline constexpr record_form forms_of<mmap2_record>[] = {
     {record_type::mmap, offsetof(mmap2_record, inode)}, {record_type::mmap2, sizeof(mmap2_record)}};
 /// The record with a build id in place of device and inode. A build id is cut after 20 bytes.
-[[nodiscard]] constexpr auto with_build_id(mmap2_record of, byte_view id) noexcept -> mmap2_record {
+[[nodiscard]] constexpr auto with_build_id(mmap2_record mapping, byte_view id) noexcept
+    -> mmap2_record {
     mapped_build_id made;
     auto const kept = id.first(sizeof made.bytes);
     made.size = static_cast<uint8_t>(kept.size());
     copy_bytes(made.bytes, kept.data(), kept.size());
-    of.inode = __builtin_bit_cast(mapped_inode, made);
-    of.header.misc = static_cast<uint16_t>(of.header.misc | misc_mmap_build_id);
-    return of;
+    mapping.inode = __builtin_bit_cast(mapped_inode, made);
+    mapping.header.misc = static_cast<uint16_t>(mapping.header.misc | misc_mmap_build_id);
+    return mapping;
 }
 
 /// PERF_RECORD_LOST: the number of records of an event that were lost.

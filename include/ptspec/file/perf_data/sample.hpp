@@ -18,12 +18,12 @@ struct sample_format {
 };
 
 /// The format of the SAMPLE records of an event.
-[[nodiscard]] constexpr auto sample_format_of(event_attr const& of) noexcept -> sample_format {
-    return {.type = of.sample_type,
-            .read_format = of.read_format,
-            .branch_sample_type = of.branch_sample_type,
-            .user_registers = popcount(of.sample_regs_user),
-            .intr_registers = popcount(of.sample_regs_intr)};
+[[nodiscard]] constexpr auto sample_format_of(event_attr const& event) noexcept -> sample_format {
+    return {.type = event.sample_type,
+            .read_format = event.read_format,
+            .branch_sample_type = event.branch_sample_type,
+            .user_registers = popcount(event.sample_regs_user),
+            .intr_registers = popcount(event.sample_regs_intr)};
 }
 
 namespace detail {
@@ -62,12 +62,12 @@ private:
     bool is_short_ = false;
 };
 
-constexpr void skip_counters(sample_members& in, read_format how) noexcept {
+constexpr void skip_counters(sample_members& in, read_format format) noexcept {
     using is = read_format;
-    unsigned const times = unsigned{how.get<is::TOTAL_TIME_ENABLED>()} +
-                           unsigned{how.get<is::TOTAL_TIME_RUNNING>()};
-    unsigned const each = 1 + unsigned{how.get<is::ID>()} + unsigned{how.get<is::LOST>()};
-    if (how.get<is::GROUP>()) {
+    unsigned const times = unsigned{format.get<is::TOTAL_TIME_ENABLED>()} +
+                           unsigned{format.get<is::TOTAL_TIME_RUNNING>()};
+    unsigned const each = 1 + unsigned{format.get<is::ID>()} + unsigned{format.get<is::LOST>()};
+    if (format.get<is::GROUP>()) {
         uint64_t const count = in.number();
         in.skip_numbers(times);
         in.skip(count, each * sizeof(uint64_t));
@@ -75,12 +75,12 @@ constexpr void skip_counters(sample_members& in, read_format how) noexcept {
         in.skip_numbers(times + each);
     }
 }
-constexpr void skip_branches(sample_members& in, uint64_t how) noexcept {
+constexpr void skip_branches(sample_members& in, uint64_t branch_sample_type) noexcept {
     constexpr unsigned entry = 24;  // perf_branch_entry
     uint64_t const count = in.number();
-    if ((how & branch_hw_index) != 0) { in.skip_numbers(1); }
+    if ((branch_sample_type & branch_hw_index) != 0) { in.skip_numbers(1); }
     in.skip(count, entry);
-    if ((how & branch_counters) != 0) { in.skip_numbers(count); }
+    if ((branch_sample_type & branch_counters) != 0) { in.skip_numbers(count); }
 }
 constexpr void skip_registers(sample_members& in, unsigned count) noexcept {
     bool const has_registers = in.number() != 0;  // abi
@@ -99,24 +99,24 @@ constexpr void skip_stack(sample_members& in) noexcept {
 /// Shape:  `from` is a SAMPLE of an event with this format. The kernel pads the bytes to 8.
 /// Errors: other_record_type; record_too_short, also if a count in the record is too large for it.
 /// Source: Linux, kernel/events/core.c, `perf_output_sample`.
-[[nodiscard]] constexpr auto aux_sample_of(record const& from, sample_format const& how) noexcept
+[[nodiscard]] constexpr auto aux_sample_of(record const& from, sample_format const& format) noexcept
     -> parsed<byte_view> {
     using is = sample_type;
     auto const sample = read_as<sample_record>(from);
     if (!sample) { return {sample.result, {}, {}}; }
-    if (!how.type.get<is::AUX>()) { return {}; }
+    if (!format.type.get<is::AUX>()) { return {}; }
     detail::sample_members in{sample.rest};
-    auto const has = how.type;
-    if (has.get<is::READ>()) { detail::skip_counters(in, how.read_format); }
+    auto const has = format.type;
+    if (has.get<is::READ>()) { detail::skip_counters(in, format.read_format); }
     if (has.get<is::CALLCHAIN>()) { in.skip_numbers(in.number()); }
     if (has.get<is::RAW>()) { (void)in.bytes(load_le(in.bytes(sizeof(uint32_t)))); }
-    if (has.get<is::BRANCH_STACK>()) { detail::skip_branches(in, how.branch_sample_type); }
-    if (has.get<is::REGS_USER>()) { detail::skip_registers(in, how.user_registers); }
+    if (has.get<is::BRANCH_STACK>()) { detail::skip_branches(in, format.branch_sample_type); }
+    if (has.get<is::REGS_USER>()) { detail::skip_registers(in, format.user_registers); }
     if (has.get<is::STACK_USER>()) { detail::skip_stack(in); }
     if (has.get<is::WEIGHT>() || has.get<is::WEIGHT_STRUCT>()) { in.skip_numbers(1); }
     if (has.get<is::DATA_SRC>()) { in.skip_numbers(1); }
     if (has.get<is::TRANSACTION>()) { in.skip_numbers(1); }
-    if (has.get<is::REGS_INTR>()) { detail::skip_registers(in, how.intr_registers); }
+    if (has.get<is::REGS_INTR>()) { detail::skip_registers(in, format.intr_registers); }
     constexpr auto last_numbers = is{}.with(is::PHYS_ADDR{true}, is::CGROUP{true},
                                             is::DATA_PAGE_SIZE{true}, is::CODE_PAGE_SIZE{true});
     in.skip_numbers(popcount(has.raw & last_numbers.raw));

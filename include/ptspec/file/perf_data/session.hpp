@@ -46,8 +46,8 @@ enum class error : uint8_t {
 };
 
 /// The error as one sentence.
-[[nodiscard]] constexpr auto describe(error which) noexcept -> text {
-    switch (which) {
+[[nodiscard]] constexpr auto describe(error reason) noexcept -> text {
+    switch (reason) {
         case error::none: return "nothing is wrong";
         case error::sink_refused: return "the sink has no room";
         case error::bad_clock: return "perf cannot compute with this clock";
@@ -63,8 +63,8 @@ enum class error : uint8_t {
 }
 
 /// True if the records of the file have times.
-[[nodiscard]] constexpr auto is_timed(session const& of) noexcept -> bool {
-    return of.ctl.get<reg::ia32_rtit_ctl::TSCEn>() && of.clock.mult != 0;
+[[nodiscard]] constexpr auto is_timed(session const& session) noexcept -> bool {
+    return session.ctl.get<reg::ia32_rtit_ctl::TSCEn>() && session.clock.mult != 0;
 }
 
 namespace detail {
@@ -86,13 +86,14 @@ inline constexpr uint64_t slowest_tsc = 50'000'000;
 /// Why perf could not read a file of this session.
 ///
 /// Errors: bad_clock; name_too_long and nul_in_name for `filter`.
-[[nodiscard]] constexpr auto check(session const& of) noexcept -> error {
-    if (is_timed(of)) {
-        bool const bad = of.clock.shift > 32 ||
-                         (detail::ns_per_s << of.clock.shift) / of.clock.mult < detail::slowest_tsc;
+[[nodiscard]] constexpr auto check(session const& session) noexcept -> error {
+    if (is_timed(session)) {
+        bool const bad = session.clock.shift > 32 ||
+                         (detail::ns_per_s << session.clock.shift) / session.clock.mult <
+                             detail::slowest_tsc;
         if (bad) { return error::bad_clock; }
     }
-    return detail::error_of_name(of.filter);
+    return detail::error_of_name(session.filter);
 }
 
 namespace detail {
@@ -119,33 +120,33 @@ inline constexpr size_t head_size = sizeof(file_header) + sizeof event_id + attr
 ///
 /// Shape:  104 bytes of header, 8 bytes of id, 144 bytes of attributes.
 /// Source: Linux, tools/perf/Documentation/perf.data-file-format.txt.
-[[nodiscard]] constexpr auto head(session const& of, uint64_t data_size) noexcept
+[[nodiscard]] constexpr auto head(session const& session, uint64_t data_size) noexcept
     -> byte_array<head_size> {
     using flags = attr_flags;
     constexpr size_t id_offset = sizeof(file_header);
     constexpr size_t attr_offset = id_offset + sizeof event_id;
-    auto const event = config::to_perf(config::config_of(of.ctl)).event;
+    auto const event = config::to_perf(config::config_of(session.ctl)).event;
     file_header const file{.magic = file_header::magic_value,
                            .size = sizeof(file_header),
                            .attr_size = attr_entry_size,
                            .attrs = {attr_offset, attr_entry_size},
                            .data = {head_size, data_size}};
     perf_event_attr const attr{
-        .type = of.pmu_type,
+        .type = session.pmu_type,
         .size = perf_event_attr::size_of_writer,
         .config = event.config,
         .sample_period = 1,
-        .sample_type = detail::id_format(is_timed(of)).with(sample_type::IP{true}),
+        .sample_type = detail::id_format(is_timed(session)).with(sample_type::IP{true}),
         .flags = flags{}.with(
             flags::exclude_user{event.exclude_user}, flags::exclude_kernel{event.exclude_kernel},
             flags::exclude_hv{true}, flags::mmap{true}, flags::comm{true}, flags::task{true},
             flags::sample_id_all{true}, flags::mmap2{true}, flags::comm_exec{true})};
 
     byte_array<head_size> made;
-    uint8_t* to = made.data();
+    uint8_t* next = made.data();
     auto const put = [&](auto const& structure, size_t size = sizeof(structure)) {
-        copy_bytes(to, to_bytes(structure).data(), size);
-        to += size;
+        copy_bytes(next, to_bytes(structure).data(), size);
+        next += size;
     };
     put(file);
     put(le64{event_id});

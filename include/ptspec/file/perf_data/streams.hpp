@@ -86,27 +86,27 @@ class stream_iterator {
 public:
     constexpr stream_iterator(piece const* at, piece const* end) noexcept : end_{end} { find(at); }
 
-    [[nodiscard]] constexpr auto operator*() const noexcept -> stream { return now_; }
+    [[nodiscard]] constexpr auto operator*() const noexcept -> stream { return stream_; }
     constexpr auto operator++() noexcept -> stream_iterator& {
-        find(now_.end());
+        find(stream_.end());
         return *this;
     }
     friend constexpr auto operator==(stream_iterator const& one,
                                      stream_iterator const& two) noexcept -> bool {
-        return one.now_.first == two.now_.first;
+        return one.stream_.first == two.stream_.first;
     }
 
 private:
     constexpr void find(piece const* at) noexcept {
-        now_ = {at, 0};
-        while (at != end_ && detail::share_stream(*at, *now_.first)) {
+        stream_ = {at, 0};
+        while (at != end_ && detail::share_stream(*at, *stream_.first)) {
             ++at;
-            ++now_.count;
+            ++stream_.count;
         }
     }
 
     piece const* end_;
-    stream now_{};
+    stream stream_{};
 };
 
 /// The streams of a file, in the order of their idx. The streams of samples are last. The list
@@ -238,11 +238,11 @@ constexpr auto place_marks(piece* all, size_t count, size_t marks) noexcept -> s
             owner = names_other ? count : 0;
         }
         if (owner == count) { continue; }
-        auto const& of = all[owner];
-        mark.idx = of.idx;
-        mark.cpu = of.cpu;
-        mark.tid = of.tid;
-        mark.is_sample = of.is_sample;
+        auto const& first_of_owner = all[owner];
+        mark.idx = first_of_owner.idx;
+        mark.cpu = first_of_owner.cpu;
+        mark.tid = first_of_owner.tid;
+        mark.is_sample = first_of_owner.is_sample;
         all[count + placed] = mark;
         ++placed;
     }
@@ -367,8 +367,8 @@ constexpr void join_all(piece* all, size_t count, bool is_snapshot) noexcept {
 /// Collects the pieces of a file, and the marks of AUX records after them.
 class piece_collector {
 public:
-    constexpr piece_collector(input const& of, piece* storage, size_t room) noexcept
-        : events_{of}, slots_{storage}, room_{room} {}
+    constexpr piece_collector(input const& file, piece* storage, size_t room) noexcept
+        : events_{file}, slots_{storage}, room_{room} {}
 
     /// Errors: for a SAMPLE, those of `event_finder::complete` and `aux_sample_of`.
     [[nodiscard]] constexpr auto add(record found) noexcept -> read_status {
@@ -464,10 +464,10 @@ struct collected {
     bool has_compressed = false;
     auxtrace_info_record info{};
 };
-constexpr auto collect_pieces(input const& of, piece_collector& to) noexcept -> collected {
-    collected made{.result = of.result};
-    for (size_t at = of.data_begin; made.result && at < of.data_end;) {
-        auto const framed = frame_at(of.bytes.first(of.data_end), at);
+constexpr auto collect_pieces(input const& file, piece_collector& collector) noexcept -> collected {
+    collected made{.result = file.result};
+    for (size_t at = file.data_begin; made.result && at < file.data_end;) {
+        auto const framed = frame_at(file.bytes.first(file.data_end), at);
         made.result = framed.result;
         if (!made.result) { break; }
         auto const& found = framed.found;
@@ -482,9 +482,9 @@ constexpr auto collect_pieces(input const& of, piece_collector& to) noexcept -> 
                            found.offset};
             break;
         }
-        made.result = to.add(found);
+        made.result = collector.add(found);
     }
-    if (made.result && of.is_cut) { made.result = {read_error::truncated, of.data_end}; }
+    if (made.result && file.is_cut) { made.result = {read_error::truncated, file.data_end}; }
     if (made.result && !made.has_info) { made.result = {read_error::no_auxtrace_info, 0}; }
     return made;
 }
@@ -492,9 +492,9 @@ constexpr auto collect_pieces(input const& of, piece_collector& to) noexcept -> 
 }  // namespace detail
 
 /// The number of slots that `streams_of` needs for the pieces up to the end, or up to an error.
-[[nodiscard]] constexpr auto count_pieces(input const& of) noexcept -> size_t {
-    detail::piece_collector all{of, nullptr, 0};
-    (void)detail::collect_pieces(of, all);
+[[nodiscard]] constexpr auto count_pieces(input const& file) noexcept -> size_t {
+    detail::piece_collector all{file, nullptr, 0};
+    (void)detail::collect_pieces(file, all);
     return all.pieces() + all.marks();
 }
 
@@ -512,11 +512,11 @@ constexpr auto collect_pieces(input const& of, piece_collector& to) noexcept -> 
 ///         (record_too_short, unknown_id, too_many_ids): the streams have the pieces before the
 ///         error.
 /// Source: drivers.md, 3.4 and 4.4.
-[[nodiscard]] constexpr auto streams_of(input const& of, piece* storage, size_t room) noexcept
+[[nodiscard]] constexpr auto streams_of(input const& file, piece* storage, size_t room) noexcept
     -> stream_list {
     stream_list made;
-    detail::piece_collector all{of, storage, room};
-    auto const found = detail::collect_pieces(of, all);
+    detail::piece_collector all{file, storage, room};
+    auto const found = detail::collect_pieces(file, all);
     made.result = found.result;
     made.has_compressed = found.has_compressed;
     made.is_snapshot = found.has_info && found.info.SNAPSHOT_MODE != 0;
@@ -541,9 +541,9 @@ constexpr auto collect_pieces(input const& of, piece_collector& to) noexcept -> 
     return made;
 }
 template <size_t Room>
-[[nodiscard]] constexpr auto streams_of(input const& of, piece (&storage)[Room]) noexcept
+[[nodiscard]] constexpr auto streams_of(input const& file, piece (&storage)[Room]) noexcept
     -> stream_list {
-    return streams_of(of, storage, Room);
+    return streams_of(file, storage, Room);
 }
 
 }  // namespace ptspec::file::perf_data

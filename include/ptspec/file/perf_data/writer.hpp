@@ -23,10 +23,10 @@ inline constexpr uint64_t largest_file = ~uint64_t{0} >> 1;
 template <class Record, size_t Room = 0, size_t Before = 0>
 class record_bytes {
 public:
-    /// `size` is the number of bytes of `of` to copy.
-    constexpr explicit record_bytes(Record const& of, size_t size = sizeof(Record)) noexcept
-        : header_{type_of<Record>, of.header.misc}, size_{Before + size} {
-        copy_bytes(bytes_.data() + Before, to_bytes(of).data(), size);
+    /// `size` is the number of bytes of `record` to copy.
+    constexpr explicit record_bytes(Record const& record, size_t size = sizeof(Record)) noexcept
+        : header_{type_of<Record>, record.header.misc}, size_{Before + size} {
+        copy_bytes(bytes_.data() + Before, to_bytes(record).data(), size);
     }
 
     /// Copies the bytes before the record.
@@ -35,8 +35,10 @@ public:
     }
     /// Adds a string with a NUL, padded to 8 bytes.
     constexpr void add(text name) noexcept {
-        uint8_t* const to = bytes_.data() + size_;
-        for (size_t i = 0; i < name.size(); ++i) { to[i] = static_cast<uint8_t>(name.data()[i]); }
+        uint8_t* const place = bytes_.data() + size_;
+        for (size_t i = 0; i < name.size(); ++i) {
+            place[i] = static_cast<uint8_t>(name.data()[i]);
+        }
         size_ += name.size() / 8 * 8 + 8;
     }
     constexpr void add(uint64_t quadword) noexcept {
@@ -44,8 +46,8 @@ public:
         size_ += 8;
     }
     /// Adds the trailer that `sample_id_all` requires.
-    constexpr void add_sample_id(thread_id of, bool is_timed, uint64_t time) noexcept {
-        sample_id id{.has = id_format(is_timed), .thread = of, .time = time, .id = event_id};
+    constexpr void add_sample_id(thread_id thread, bool is_timed, uint64_t time) noexcept {
+        sample_id id{.has = id_format(is_timed), .thread = thread, .time = time, .id = event_id};
         id.for_each([&](auto member) {
             if constexpr (same_as<decltype(member), thread_id>) {
                 add(member.pid | uint64_t{member.tid} << 32);
@@ -88,20 +90,20 @@ template <trace::packet_sink Sink>
 class writer {
 public:
     /// The writer borrows the sink, which must outlive it, and the filter until `begin`.
-    constexpr writer(session const& of, Sink& to) noexcept
-        : of_{of}, to_{to}, timed_{is_timed(of)} {}
+    constexpr writer(session const& session, Sink& sink) noexcept
+        : session_{session}, sink_{sink}, timed_{is_timed(session)} {}
 
     /// Writes the head for a size of 0, and AUXTRACE_INFO.
     ///
     /// Errors: those of `check`; not_begun at a second call.
     constexpr auto begin() noexcept -> write_result {
         if (has_begun_) { return {error::not_begun}; }
-        auto const wrong = check(of_);
+        auto const wrong = check(session_);
         if (wrong != error::none) { return {wrong}; }
         auto made = make_info();
-        made.set_before(head(of_, 0));
+        made.set_before(head(session_, 0));
         auto const bytes = made.finish();
-        if (!to_.append(bytes)) { return {error::sink_refused}; }
+        if (!sink_.append(bytes)) { return {error::sink_refused}; }
         has_begun_ = true;
         data_size_ = bytes.size() - head_size;
         return {};
@@ -111,36 +113,36 @@ public:
     /// the record, in nanoseconds.
     ///
     /// Errors: nul_in_name.
-    constexpr auto write(comm_record const& what, text name, uint64_t time = 0) noexcept
+    constexpr auto write(comm_record const& record, text name, uint64_t time = 0) noexcept
         -> write_result {
         constexpr size_t longest = task_comm_len - 1;
         return write_named<task_comm_len>(
-            what, {name.data(), name.size() < longest ? name.size() : longest}, time);
+            record, {name.data(), name.size() < longest ? name.size() : longest}, time);
     }
-    constexpr auto write(fork_record const& what) noexcept -> write_result {
-        return write_task(what, what.parent());
+    constexpr auto write(fork_record const& record) noexcept -> write_result {
+        return write_task(record, record.parent());
     }
-    constexpr auto write(exit_record const& what) noexcept -> write_result {
-        return write_task(what, thread_of(what));
+    constexpr auto write(exit_record const& record) noexcept -> write_result {
+        return write_task(record, thread_of(record));
     }
     /// Code of user space that is mapped from a file.
     ///
     /// Errors: nul_in_name, name_too_long.
-    constexpr auto write(mmap2_record const& what, text filename, uint64_t time = 0) noexcept
+    constexpr auto write(mmap2_record const& record, text filename, uint64_t time = 0) noexcept
         -> write_result {
-        return write_named<path_max>(what, filename, time);
+        return write_named<path_max>(record, filename, time);
     }
     /// Begins a piece of a trace. `append_trace` writes its bytes. The writer adds PADs up to a
     /// multiple of 8 bytes, so a piece whose size is no multiple of 8 must end with a whole packet.
     ///
     /// Errors: too_large; no_reference, in a timed file.
-    constexpr auto write(auxtrace_record const& what) noexcept -> write_result {
-        uint64_t const size = what.size;
-        if (has_begun_ && timed_ && what.reference == 0) { return {error::no_reference}; }
-        constexpr uint64_t most = detail::largest_file - head_size - sizeof what - 7;
-        if (size > most || data_size_ + pads_ > most - size) { return {error::too_large}; }
+    constexpr auto write(auxtrace_record const& record) noexcept -> write_result {
+        uint64_t const size = record.size;
+        if (has_begun_ && timed_ && record.reference == 0) { return {error::no_reference}; }
+        constexpr uint64_t max_size = detail::largest_file - head_size - sizeof record - 7;
+        if (size > max_size || data_size_ + pads_ > max_size - size) { return {error::too_large}; }
         auto const pads = static_cast<unsigned>(0 - size) % 8;
-        auto padded = what;
+        auto padded = record;
         padded.size = size + pads;
         auto const done = put(detail::record_bytes{padded}.finish());
         if (done) {
@@ -155,7 +157,7 @@ public:
     constexpr auto append_trace(byte_view bytes) noexcept -> write_result {
         if (!has_begun_) { return {error::not_begun}; }
         if (bytes.size() > trace_left_) { return {error::too_many_bytes}; }
-        if (!to_.append(bytes)) { return {error::sink_refused}; }
+        if (!sink_.append(bytes)) { return {error::sink_refused}; }
         trace_left_ -= bytes.size();
         data_size_ += bytes.size();
         return {};
@@ -185,12 +187,12 @@ private:
         using ctl = reg::ia32_rtit_ctl;
         using ptspec::detail::field_mask;
         using reg::cpuid_14h_0_ebx, reg::cpuid_15h_eax, reg::cpuid_15h_ebx, reg::msr_platform_info;
-        auto const& caps = of_.caps;
-        auto const clock = timed_ ? of_.clock : time_conversion{.mult = 1};
+        auto const& caps = session_.caps;
+        auto const clock = timed_ ? session_.clock : time_conversion{.mult = 1};
 
         auxtrace_info_record const info{
             .type = auxtrace_intel_pt,
-            .PMU_TYPE = of_.pmu_type,
+            .PMU_TYPE = session_.pmu_type,
             .TIME_SHIFT = clock.shift,
             .TIME_MULT = clock.mult,
             .TIME_ZERO = clock.zero,
@@ -204,31 +206,31 @@ private:
             .CYC_BIT = field_mask<ctl::CYCEn>,
             .MAX_NONTURBO_RATIO =
                 caps.platform_info.template get<msr_platform_info::MaxNonTurboRatio>(),
-            .FILTER_STR_LEN = of_.filter.size(),
+            .FILTER_STR_LEN = session_.filter.size(),
             .CAP_EVENT_TRACE = uint64_t{
                 caps.leaf_14_0_ebx.template get<cpuid_14h_0_ebx::EVENT_TRACE>()}};
         // The filter precedes the last member.
         constexpr size_t fixed = offsetof(auxtrace_info_record, CAP_EVENT_TRACE);
         detail::record_bytes<auxtrace_info_record, path_max, head_size> made{info, fixed};
-        if (of_.filter.size() != 0) { made.add(of_.filter); }
+        if (session_.filter.size() != 0) { made.add(session_.filter); }
         made.add(info.CAP_EVENT_TRACE);
         return made;
     }
 
     template <size_t LongestName, class Record>
-    constexpr auto write_named(Record const& what, text name, uint64_t time) noexcept
+    constexpr auto write_named(Record const& record, text name, uint64_t time) noexcept
         -> write_result {
         auto const wrong = detail::error_of_name(name);
         if (wrong != error::none) { return {wrong}; }
-        detail::record_bytes<Record, LongestName + detail::sample_id_room> made{what};
+        detail::record_bytes<Record, LongestName + detail::sample_id_room> made{record};
         made.add(name);
-        made.add_sample_id(thread_of(what), timed_, time);
+        made.add_sample_id(thread_of(record), timed_, time);
         return put(made.finish());
     }
     template <class Record>
-    constexpr auto write_task(Record const& what, thread_id active) noexcept -> write_result {
-        detail::record_bytes<Record, detail::sample_id_room> made{what};
-        made.add_sample_id(active, timed_, what.time);
+    constexpr auto write_task(Record const& record, thread_id active) noexcept -> write_result {
+        detail::record_bytes<Record, detail::sample_id_room> made{record};
+        made.add_sample_id(active, timed_, record.time);
         return put(made.finish());
     }
 
@@ -239,13 +241,13 @@ private:
         if (record.size() > detail::largest_file - head_size - data_size_) {
             return {error::too_large};
         }
-        if (!to_.append(record)) { return {error::sink_refused}; }
+        if (!sink_.append(record)) { return {error::sink_refused}; }
         data_size_ += record.size();
         return {};
     }
     constexpr auto put_pads() noexcept -> write_result {
         constexpr byte_array<7> pads{};
-        if (pads_ != 0 && !to_.append(byte_view{pads}.first(pads_))) {
+        if (pads_ != 0 && !sink_.append(byte_view{pads}.first(pads_))) {
             return {error::sink_refused};
         }
         data_size_ += pads_;
@@ -253,8 +255,8 @@ private:
         return {};
     }
 
-    session of_;
-    Sink& to_;
+    session session_;
+    Sink& sink_;
     bool timed_;
     bool has_begun_ = false;
     unsigned pads_ = 0;        ///< after the bytes of the last AUXTRACE record
