@@ -318,21 +318,6 @@ TEST_CASE("a malformed AUXTRACE_INFO is not absent") {
     });
 }
 
-TEST_CASE("pieces of several threads are of no thread") {
-    CHECK_TWICE([](auto value) {
-        auto const of = [&](unsigned tid) {
-            return perf_record(71, 0,
-                               join(u64(0), u64(0), u64(0), u32(3), u32(tid), u32(2), u32(0)));
-        };
-        piece slots[2] = {};
-        auto const tid = [&](unsigned two) {
-            auto const all = value(perf_pipe(info(), of(5), of(two)));
-            return (*streams_of(open(all), slots).begin()).tid();
-        };
-        return tid(5) == 5 && tid(6) == no_tid;
-    });
-}
-
 // ------------------------------------------------------------------------------------ samples
 
 TEST_CASE("AUX area samples are pieces of a processor or a thread, in the order of their times") {
