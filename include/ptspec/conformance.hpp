@@ -80,9 +80,9 @@ struct errors_at<index_list<Bit...>> {
 };
 
 /// Stops the build with the difference and its bit, which is below 128.
-constexpr void stop_at_bit(uint64_t bit, difference what) {
+constexpr void stop_at_bit(uint64_t bit, difference kind) {
     using errors = errors_at<make_index_list<128>>;
-    switch (what) {
+    switch (kind) {
         case difference::begins_elsewhere: return errors::begins[bit]();
         case difference::ends_elsewhere: return errors::ends[bit]();
         case difference::gap: return errors::gap[bit]();
@@ -96,11 +96,11 @@ constexpr void stop_at_bit(uint64_t bit, difference what) {
 
 /// Compares two numbers. If they differ, returns false, or in a constant expression stops the
 /// build. Bit 0 of the numbers is bit `first_bit` of the word.
-constexpr auto same_bits(uint64_t ours, uint64_t yours, difference what,
+constexpr auto same_bits(uint64_t ours, uint64_t yours, difference kind,
                          unsigned first_bit = 0) noexcept -> bool {
     if (ours == yours) { return true; }
     if (__builtin_is_constant_evaluated()) {
-        stop_at_bit(first_bit + lowest_bit(ours ^ yours), what);
+        stop_at_bit(first_bit + lowest_bit(ours ^ yours), kind);
     }
     return false;
 }
@@ -180,7 +180,8 @@ constexpr auto number_of(Number number) noexcept -> uint64_t {
 struct unshifted {
     uint64_t number;
 
-    constexpr explicit unshifted(defined_number auto of) noexcept : number{detail::number_of(of)} {}
+    constexpr explicit unshifted(defined_number auto value) noexcept
+        : number{detail::number_of(value)} {}
 };
 
 /// A definition by bit numbers: `at_bits{17, 14}`, or `at_bits{1}` for one bit.
@@ -447,26 +448,26 @@ constexpr auto address_is(uint64_t ours, uint64_t yours) noexcept -> bool {
 }
 
 /// Converts a plain number that selects a register to the type of the parameter.
-template <class Which>
-constexpr auto selector(Which which) noexcept {
-    if constexpr (integral<Which>) {
-        return static_cast<unsigned>(which);
+template <class Selector>
+constexpr auto converted(Selector selector) noexcept {
+    if constexpr (integral<Selector>) {
+        return static_cast<unsigned>(selector);
     } else {
-        return which;
+        return selector;
     }
 }
 
 }  // namespace detail
 
 /// True if a number is the MSR index of a register, the encoding of a VMCS field, or the offset of
-/// a word in its memory area. `which` selects among registers of one type:
+/// a word in its memory area. `selectors` select one of the registers of a type:
 /// `conforms_address<reg::ia32_rtit_addr>(MSR_RTIT_ADDR0_B, 0, reg::range_end::b)`.
-template <class Word, class... Which>
-[[nodiscard]] constexpr auto conforms_address(defined_number auto number, Which... which) noexcept
-    -> bool {
+template <class Word, class... Selectors>
+[[nodiscard]] constexpr auto conforms_address(defined_number auto number,
+                                              Selectors... selectors) noexcept -> bool {
     uint64_t const yours = detail::number_of(number);
-    if constexpr (sizeof...(Which) != 0) {
-        return detail::address_is(Word::address(detail::selector(which)...), yours);
+    if constexpr (sizeof...(Selectors) != 0) {
+        return detail::address_is(Word::address(detail::converted(selectors)...), yours);
     } else if constexpr (requires { uint64_t{Word::address}; }) {
         return detail::address_is(Word::address, yours);
     } else if constexpr (requires { uint64_t{Word::encoding}; }) {
@@ -508,9 +509,9 @@ inline constexpr uint64_t opcode_mask = packet::opcode_of<Packet>().mask |
 template <class Packet>
 inline constexpr uint64_t opcode = to_wide(Packet{}.raw).low & opcode_mask<Packet>;
 
-constexpr auto opcode_is(wide_bits packet, size_t least, size_t most, byte_view yours) noexcept
-    -> bool {
-    if (yours.size() < least || yours.size() > most) {
+constexpr auto opcode_is(wide_bits packet, size_t min_bytes, size_t max_bytes,
+                         byte_view yours) noexcept -> bool {
+    if (yours.size() < min_bytes || yours.size() > max_bytes) {
         if (__builtin_is_constant_evaluated()) {
             build_error::the_number_of_opcode_bytes_differs();
         }
@@ -524,25 +525,25 @@ constexpr auto opcode_is(wide_bits packet, size_t least, size_t most, byte_view 
 }
 
 template <class Payload>
-inline constexpr unsigned least_payload = 0;
+inline constexpr unsigned min_payload = 0;
 template <unsigned... Sizes>
-inline constexpr unsigned least_payload<packet::payload_of<Sizes...>> = [] {
-    unsigned least = packet::undefined_size;
-    ((least = Sizes < least ? Sizes : least), ...);
-    return least;
+inline constexpr unsigned min_payload<packet::payload_of<Sizes...>> = [] {
+    unsigned min_size = packet::undefined_size;
+    ((min_size = Sizes < min_size ? Sizes : min_size), ...);
+    return min_size;
 }();
 template <>
-inline constexpr unsigned least_payload<packet::payload_of_block> = 4;
+inline constexpr unsigned min_payload<packet::payload_of_block> = 4;
 
 template <class Packet>
-inline constexpr unsigned least_length = Packet::head_bytes +
-                                         least_payload<typename Packet::payload_type>;
+inline constexpr unsigned min_length = Packet::head_bytes +
+                                       min_payload<typename Packet::payload_type>;
 
-constexpr auto lengths_are(unsigned least, unsigned most, uint64_t your_least,
-                           uint64_t your_most) noexcept -> bool {
+constexpr auto lengths_are(unsigned min_bytes, unsigned max_bytes, uint64_t your_min,
+                           uint64_t your_max) noexcept -> bool {
     using build_error::the_length_differs;
-    return same_number<the_length_differs>(least, your_least) &&
-           same_number<the_length_differs>(most, your_most);
+    return same_number<the_length_differs>(min_bytes, your_min) &&
+           same_number<the_length_differs>(max_bytes, your_max);
 }
 
 }  // namespace detail
@@ -586,17 +587,17 @@ template <detail::fixed_row Row>
 /// True if a number is the length of a packet in bytes.
 template <detail::packet_struct Packet>
 [[nodiscard]] constexpr auto conforms_length(defined_number auto bytes) noexcept -> bool {
-    static_assert(detail::least_length<Packet> == Packet::max_bytes,
-                  "the length of this packet varies: give the least and the most");
-    return detail::lengths_are(detail::least_length<Packet>, Packet::max_bytes,
+    static_assert(detail::min_length<Packet> == Packet::max_bytes,
+                  "the length of this packet varies: give its minimum and its maximum");
+    return detail::lengths_are(detail::min_length<Packet>, Packet::max_bytes,
                                detail::number_of(bytes), detail::number_of(bytes));
 }
-/// True if two numbers are the least and the most bytes of a packet.
+/// True if two numbers are the minimum and the maximum length of a packet in bytes.
 template <detail::packet_struct Packet>
-[[nodiscard]] constexpr auto conforms_length(defined_number auto least,
-                                             defined_number auto most) noexcept -> bool {
-    return detail::lengths_are(detail::least_length<Packet>, Packet::max_bytes,
-                               detail::number_of(least), detail::number_of(most));
+[[nodiscard]] constexpr auto conforms_length(defined_number auto min_bytes,
+                                             defined_number auto max_bytes) noexcept -> bool {
+    return detail::lengths_are(detail::min_length<Packet>, Packet::max_bytes,
+                               detail::number_of(min_bytes), detail::number_of(max_bytes));
 }
 
 }  // namespace ptspec

@@ -240,7 +240,7 @@ static_assert(conforms_length<packet::tip>(1, 7));
 
 namespace conformance_length_varies {
 /// One length says nothing about a packet whose length varies.
-// expect: the length of this packet varies: give the least and the most
+// expect: the length of this packet varies: give its minimum and its maximum
 #ifndef SHOULD_FAIL
 static_assert(conforms_length<packet::mtc>(2));
 #else

@@ -112,7 +112,7 @@ private:
         path_[length] = 0;
         window_at_ = bytes;
         step_ = step;
-        most_ = step * 256;
+        max_length_ = step * 256;
         return {error_};
     }
     void take_identity() noexcept {
@@ -160,18 +160,20 @@ private:
         uint64_t const bytes = size();
         uint64_t const past_step = bytes % step_;
         auto const over = static_cast<size_t>(past_step);
-        size_t const least = (over + more + step_ - 1) / step_ * step_;
+        size_t const min_length = (over + more + step_ - 1) / step_ * step_;
         size_t length = step_;
-        while (length < most_ && length < bytes) { length *= 2; }
+        while (length < max_length_ && length < bytes) { length *= 2; }
         int const before = error_;
-        if (length > least && map(bytes - over, length, over)) { return true; }
+        if (length > min_length && map(bytes - over, length, over)) { return true; }
         error_ = before;  // the smaller window may still succeed
-        return map(bytes - over, least, over);
+        return map(bytes - over, min_length, over);
     }
     /// Allocates space. Beyond the limit on the size of files the kernel would send SIGXFSZ.
     auto allocate(uint64_t at, size_t length) const noexcept -> int {
-        ::rlimit most{};
-        if (::getrlimit(RLIMIT_FSIZE, &most) == 0 && at + length > most.rlim_cur) { return EFBIG; }
+        ::rlimit limit{};
+        if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && at + length > limit.rlim_cur) {
+            return EFBIG;
+        }
         int error = 0;
         do {
             error = ::posix_fallocate(file_, static_cast<off_t>(at), static_cast<off_t>(length));
@@ -202,7 +204,7 @@ private:
     uint8_t* first_ = nullptr;
     uint64_t window_at_ = 0;  ///< the offset of `first_` in the file
     size_t step_ = 0;
-    size_t most_ = 0;
+    size_t max_length_ = 0;
     dev_t device_ = 0;
     ino_t inode_ = 0;
     int file_ = -1;

@@ -48,11 +48,12 @@ public:
     [[nodiscard]] auto error() const noexcept -> int { return error_; }
 
     /// Transfers a record. False, and an error, unless all of it was transferred.
-    auto read(uint64_t offset, void* to, size_t bytes) noexcept -> bool {
-        return transfer(offset, bytes, [&](off_t at) { return ::pread(file_, to, bytes, at); });
+    auto read(uint64_t offset, void* buffer, size_t bytes) noexcept -> bool {
+        return transfer(offset, bytes, [&](off_t at) { return ::pread(file_, buffer, bytes, at); });
     }
-    auto write(uint64_t offset, void const* from, size_t bytes) noexcept -> bool {
-        return transfer(offset, bytes, [&](off_t at) { return ::pwrite(file_, from, bytes, at); });
+    auto write(uint64_t offset, void const* buffer, size_t bytes) noexcept -> bool {
+        return transfer(offset, bytes,
+                        [&](off_t at) { return ::pwrite(file_, buffer, bytes, at); });
     }
 
 private:
