@@ -20884,9 +20884,9 @@ constexpr void add_in_time(generator_state& s, auto& batch, Packet const& packet
 }
 /// Runs an action while moments pass. Moments that no packet waited for pass at its end.
 template <class Sink, class Run>
-constexpr auto run_within(generator_state& s, action::time_within takes, Sink& sink,
+constexpr auto run_within(generator_state& s, action::time_within moments, Sink& sink,
                           Run const& run) noexcept {
-    s.within = takes;
+    s.within = moments;
     auto const done = run();
     auto const rest = s.within;
     s.within = {};
@@ -22193,9 +22193,9 @@ constexpr void generate(generator_state& s, Action const& e, Sink& sink) noexcep
 }
 /// The same while time passes.
 template <class Action, class Sink>
-constexpr void generate(generator_state& s, Action const& e, action::time_within takes,
+constexpr void generate(generator_state& s, Action const& e, action::time_within moments,
                         Sink& sink) noexcept {
-    (void)run_within(s, takes, sink, [&] {
+    (void)run_within(s, moments, sink, [&] {
         generate(s, e, sink);
         return true;
     });
@@ -22252,8 +22252,8 @@ public:
     /// The same while time passes.
     template <class Action, trace::packet_sink Sink>
         requires action_for<Action, Sink>
-    constexpr void on(Action const& e, Sink& sink, action::time_within takes) noexcept {
-        detail::generate(state_, e, takes, sink);
+    constexpr void on(Action const& e, Sink& sink, action::time_within moments) noexcept {
+        detail::generate(state_, e, moments, sink);
     }
     template <class Action, class Sink>
         requires(!trace::packet_sink<Sink>)
@@ -22294,17 +22294,18 @@ public:
     /// Source: GEN-021, GEN-088, GEN-106, GEN-180..183.
     template <trace::packet_sink Sink>
     [[nodiscard]] constexpr auto wrmsr(msr_write const& e, Sink& sink,
-                                       action::time_within takes = {}) noexcept -> access::verdict {
-        return detail::run_within(state_, takes, sink,
+                                       action::time_within moments = {}) noexcept
+        -> access::verdict {
+        return detail::run_within(state_, moments, sink,
                                   [&] { return detail::wrmsr(state_, e, sink); });
     }
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <trace::packet_sink Sink>
     [[nodiscard]] constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at,
                                          uint64_t next, Sink& sink,
-                                         action::time_within takes = {}) noexcept
+                                         action::time_within moments = {}) noexcept
         -> access::xrstors_result {
-        return detail::run_within(state_, takes, sink,
+        return detail::run_within(state_, moments, sink,
                                   [&] { return detail::xrstors(state_, image, at, next, sink); });
     }
     /// XRSTORS where XSTATE_BV[8] is 0. Source: REG-146.
@@ -22484,13 +22485,13 @@ public:
         }
         return on_slow_path(e, memory);
     }
-    /// The same while time passes before some of the packets, as `takes` lists.
+    /// The same while time passes before some of the packets, as `moments` lists.
     template <class Action, memory_port Memory>
         requires action_for<Action, byte_queue<Depth>>
-    constexpr auto on(Action const& e, Memory& memory, action::time_within takes) noexcept
+    constexpr auto on(Action const& e, Memory& memory, action::time_within moments) noexcept
         -> port_fault {
         if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
-        detail::generate(state_, e, takes, queue_);
+        detail::generate(state_, e, moments, queue_);
         return drain_after_operation(memory);
     }
     template <class Other, class Memory>
@@ -22527,11 +22528,11 @@ public:
     /// WRMSR. It, XSAVES and XRSTORS may take time, as an action may.
     template <memory_port Memory>
     constexpr auto wrmsr(msr_write const& e, Memory& memory,
-                         action::time_within takes = {}) noexcept -> access_result {
+                         action::time_within moments = {}) noexcept -> access_result {
         if (auto const fault = complete_pending(memory); fault.happened) {
             return detail::not_started(fault);
         }
-        auto const verdict = detail::run_within(state_, takes, queue_,
+        auto const verdict = detail::run_within(state_, moments, queue_,
                                                 [&] { return detail::wrmsr(state_, e, queue_); });
         return detail::access_result_of(verdict, drain_after_operation(memory));
     }
@@ -22541,9 +22542,9 @@ public:
     /// Source: GEN-184, REG-142, PRG-110.
     template <memory_port Memory>
     constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory,
-                          action::time_within takes = {}) noexcept -> xsaves_result {
+                          action::time_within moments = {}) noexcept -> xsaves_result {
         bool const was_on = pending_ == pending_action::save || state_.ctl<ctl::TraceEn>();
-        if (auto const fault = begin_save(at, next, memory, takes); fault.happened) {
+        if (auto const fault = begin_save(at, next, memory, moments); fault.happened) {
             return {detail::not_started(fault)};
         }
         auto before = state_.msrs;
@@ -22567,12 +22568,12 @@ public:
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <memory_port Memory>
     constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at, uint64_t next,
-                           Memory& memory, action::time_within takes = {}) noexcept
+                           Memory& memory, action::time_within moments = {}) noexcept
         -> xrstors_result {
         if (auto const fault = complete_pending(memory); fault.happened) {
             return {detail::not_started(fault)};
         }
-        auto const loaded = detail::run_within(state_, takes, queue_, [&] {
+        auto const loaded = detail::run_within(state_, moments, queue_, [&] {
             return detail::xrstors(state_, image, at, next, queue_);
         });
         return {detail::access_result_of(loaded.effect.verdict, drain_after_operation(memory)),
@@ -22685,11 +22686,11 @@ private:
     /// Clears TraceEn as XSAVES at `at` does, and stores all bytes. Complete if no port fails.
     template <memory_port Memory>
     constexpr auto begin_save(uint64_t at, uint64_t next, Memory& memory,
-                              action::time_within takes) noexcept -> port_fault {
+                              action::time_within moments) noexcept -> port_fault {
         bool const is_repeated = pending_ == pending_action::save;
         if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
         if (is_repeated) { return {}; }
-        (void)detail::run_within(state_, takes, queue_, [&] {
+        (void)detail::run_within(state_, moments, queue_, [&] {
             detail::apply_effect(state_, {.state = access::disabled(state_.msrs)}, at, next,
                                  queue_);
             return true;
@@ -23294,8 +23295,8 @@ using access::output_registers;
 /// A chain of ToPA tables, from a position on: `in_topa({.table = 0x1000})`.
 ///
 /// Source: OUT-050, PRG-128.
-[[nodiscard]] constexpr auto in_topa(topa::position from) noexcept -> output_registers {
-    return {topa::base_of(from), topa::mask_ptrs_of(from)};
+[[nodiscard]] constexpr auto in_topa(topa::position position) noexcept -> output_registers {
+    return {topa::base_of(position), topa::mask_ptrs_of(position)};
 }
 
 /// A wanted trace.

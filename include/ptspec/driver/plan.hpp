@@ -24,8 +24,8 @@ using access::output_registers;
 /// A chain of ToPA tables, from a position on: `in_topa({.table = 0x1000})`.
 ///
 /// Source: OUT-050, PRG-128.
-[[nodiscard]] constexpr auto in_topa(topa::position from) noexcept -> output_registers {
-    return {topa::base_of(from), topa::mask_ptrs_of(from)};
+[[nodiscard]] constexpr auto in_topa(topa::position position) noexcept -> output_registers {
+    return {topa::base_of(position), topa::mask_ptrs_of(position)};
 }
 
 /// A wanted trace.

@@ -38,9 +38,9 @@ constexpr void generate(generator_state& s, Action const& e, Sink& sink) noexcep
 }
 /// The same while time passes.
 template <class Action, class Sink>
-constexpr void generate(generator_state& s, Action const& e, action::time_within takes,
+constexpr void generate(generator_state& s, Action const& e, action::time_within moments,
                         Sink& sink) noexcept {
-    (void)run_within(s, takes, sink, [&] {
+    (void)run_within(s, moments, sink, [&] {
         generate(s, e, sink);
         return true;
     });
@@ -97,8 +97,8 @@ public:
     /// The same while time passes.
     template <class Action, trace::packet_sink Sink>
         requires action_for<Action, Sink>
-    constexpr void on(Action const& e, Sink& sink, action::time_within takes) noexcept {
-        detail::generate(state_, e, takes, sink);
+    constexpr void on(Action const& e, Sink& sink, action::time_within moments) noexcept {
+        detail::generate(state_, e, moments, sink);
     }
     template <class Action, class Sink>
         requires(!trace::packet_sink<Sink>)
@@ -139,17 +139,18 @@ public:
     /// Source: GEN-021, GEN-088, GEN-106, GEN-180..183.
     template <trace::packet_sink Sink>
     [[nodiscard]] constexpr auto wrmsr(msr_write const& e, Sink& sink,
-                                       action::time_within takes = {}) noexcept -> access::verdict {
-        return detail::run_within(state_, takes, sink,
+                                       action::time_within moments = {}) noexcept
+        -> access::verdict {
+        return detail::run_within(state_, moments, sink,
                                   [&] { return detail::wrmsr(state_, e, sink); });
     }
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <trace::packet_sink Sink>
     [[nodiscard]] constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at,
                                          uint64_t next, Sink& sink,
-                                         action::time_within takes = {}) noexcept
+                                         action::time_within moments = {}) noexcept
         -> access::xrstors_result {
-        return detail::run_within(state_, takes, sink,
+        return detail::run_within(state_, moments, sink,
                                   [&] { return detail::xrstors(state_, image, at, next, sink); });
     }
     /// XRSTORS where XSTATE_BV[8] is 0. Source: REG-146.

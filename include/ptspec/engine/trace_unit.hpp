@@ -92,13 +92,13 @@ public:
         }
         return on_slow_path(e, memory);
     }
-    /// The same while time passes before some of the packets, as `takes` lists.
+    /// The same while time passes before some of the packets, as `moments` lists.
     template <class Action, memory_port Memory>
         requires action_for<Action, byte_queue<Depth>>
-    constexpr auto on(Action const& e, Memory& memory, action::time_within takes) noexcept
+    constexpr auto on(Action const& e, Memory& memory, action::time_within moments) noexcept
         -> port_fault {
         if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
-        detail::generate(state_, e, takes, queue_);
+        detail::generate(state_, e, moments, queue_);
         return drain_after_operation(memory);
     }
     template <class Other, class Memory>
@@ -135,11 +135,11 @@ public:
     /// WRMSR. It, XSAVES and XRSTORS may take time, as an action may.
     template <memory_port Memory>
     constexpr auto wrmsr(msr_write const& e, Memory& memory,
-                         action::time_within takes = {}) noexcept -> access_result {
+                         action::time_within moments = {}) noexcept -> access_result {
         if (auto const fault = complete_pending(memory); fault.happened) {
             return detail::not_started(fault);
         }
-        auto const verdict = detail::run_within(state_, takes, queue_,
+        auto const verdict = detail::run_within(state_, moments, queue_,
                                                 [&] { return detail::wrmsr(state_, e, queue_); });
         return detail::access_result_of(verdict, drain_after_operation(memory));
     }
@@ -149,9 +149,9 @@ public:
     /// Source: GEN-184, REG-142, PRG-110.
     template <memory_port Memory>
     constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory,
-                          action::time_within takes = {}) noexcept -> xsaves_result {
+                          action::time_within moments = {}) noexcept -> xsaves_result {
         bool const was_on = pending_ == pending_action::save || state_.ctl<ctl::TraceEn>();
-        if (auto const fault = begin_save(at, next, memory, takes); fault.happened) {
+        if (auto const fault = begin_save(at, next, memory, moments); fault.happened) {
             return {detail::not_started(fault)};
         }
         auto before = state_.msrs;
@@ -175,12 +175,12 @@ public:
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <memory_port Memory>
     constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at, uint64_t next,
-                           Memory& memory, action::time_within takes = {}) noexcept
+                           Memory& memory, action::time_within moments = {}) noexcept
         -> xrstors_result {
         if (auto const fault = complete_pending(memory); fault.happened) {
             return {detail::not_started(fault)};
         }
-        auto const loaded = detail::run_within(state_, takes, queue_, [&] {
+        auto const loaded = detail::run_within(state_, moments, queue_, [&] {
             return detail::xrstors(state_, image, at, next, queue_);
         });
         return {detail::access_result_of(loaded.effect.verdict, drain_after_operation(memory)),
@@ -293,11 +293,11 @@ private:
     /// Clears TraceEn as XSAVES at `at` does, and stores all bytes. Complete if no port fails.
     template <memory_port Memory>
     constexpr auto begin_save(uint64_t at, uint64_t next, Memory& memory,
-                              action::time_within takes) noexcept -> port_fault {
+                              action::time_within moments) noexcept -> port_fault {
         bool const is_repeated = pending_ == pending_action::save;
         if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
         if (is_repeated) { return {}; }
-        (void)detail::run_within(state_, takes, queue_, [&] {
+        (void)detail::run_within(state_, moments, queue_, [&] {
             detail::apply_effect(state_, {.state = access::disabled(state_.msrs)}, at, next,
                                  queue_);
             return true;

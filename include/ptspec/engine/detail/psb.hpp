@@ -43,9 +43,9 @@ constexpr void add_in_time(generator_state& s, auto& batch, Packet const& packet
 }
 /// Runs an action while moments pass. Moments that no packet waited for pass at its end.
 template <class Sink, class Run>
-constexpr auto run_within(generator_state& s, action::time_within takes, Sink& sink,
+constexpr auto run_within(generator_state& s, action::time_within moments, Sink& sink,
                           Run const& run) noexcept {
-    s.within = takes;
+    s.within = moments;
     auto const done = run();
     auto const rest = s.within;
     s.within = {};

@@ -67,15 +67,15 @@ struct record {
 
 namespace detail {
 
-/// Finds the record at byte `at` of `data`, and the bytes that follow it. `content` still includes
-/// the trailer.
-///
-/// Errors: truncated, bad_record_size, record_too_short.
+/// A record with its bounds. `content` still includes the trailer.
 struct framed {
     read_status result{};
     record found{};
     size_t next = 0;  ///< where the record after it begins
 };
+/// Finds the record at byte `at` of `data`, and the bytes of trace or data that follow it.
+///
+/// Errors: truncated, bad_record_size, record_too_short.
 constexpr auto frame_at(byte_view data, size_t at) noexcept -> framed {
     auto const fails = [&](read_error error) { return framed{{error, at}, {}, at}; };
     auto const rest = data.from(at);
