@@ -21967,7 +21967,7 @@ constexpr void handle(generator_state& s, action::ptwrite const& e, Sink& sink) 
     });
 }
 
-/// A group of items, in parts that fit into a batch. Source: GEN-320, GEN-321.
+/// A group of items, in as many batches as it needs. Source: GEN-320, GEN-321.
 template <class Sink>
 constexpr void emit_group(generator_state& s, action::pebs_group const& group,
                           Sink& sink) noexcept {
@@ -23429,9 +23429,10 @@ using namespace ptspec::detail;
 /// newest, for example from `flush` until its position is drained.
 ///
 /// Other logical processors see the trace after a store fence: `disable`, `flush` and `save`
-/// execute one, because their caller reads the trace, or another processor continues it. The other
-/// procedures do not: what runs inside them runs on this processor, which sees its trace without
-/// a fence, and the stores by which it passes the trace on are ordered after those of the trace.
+/// execute one, because afterwards another processor may read the trace or continue it. In the
+/// other procedures only this processor reads the trace, in their callbacks. It sees the trace
+/// without a fence; stores by which it hands the trace to another processor are ordered after the
+/// trace.
 ///
 /// Source: PRG-062, PRG-063, PRG-121, PRG-122.
 namespace ptspec::driver {

@@ -17,9 +17,10 @@
 /// newest, for example from `flush` until its position is drained.
 ///
 /// Other logical processors see the trace after a store fence: `disable`, `flush` and `save`
-/// execute one, because their caller reads the trace, or another processor continues it. The other
-/// procedures do not: what runs inside them runs on this processor, which sees its trace without
-/// a fence, and the stores by which it passes the trace on are ordered after those of the trace.
+/// execute one, because afterwards another processor may read the trace or continue it. In the
+/// other procedures only this processor reads the trace, in their callbacks. It sees the trace
+/// without a fence; stores by which it hands the trace to another processor are ordered after the
+/// trace.
 ///
 /// Source: PRG-062, PRG-063, PRG-121, PRG-122.
 namespace ptspec::driver {

@@ -25,7 +25,7 @@ constexpr void handle(generator_state& s, action::ptwrite const& e, Sink& sink) 
     });
 }
 
-/// A group of items, in parts that fit into a batch. Source: GEN-320, GEN-321.
+/// A group of items, in as many batches as it needs. Source: GEN-320, GEN-321.
 template <class Sink>
 constexpr void emit_group(generator_state& s, action::pebs_group const& group,
                           Sink& sink) noexcept {
