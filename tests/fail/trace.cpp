@@ -103,7 +103,7 @@ auto first_packet() {
 
 namespace reader_of_no_bytes {
 /// The elements of a trace are bytes.
-// expect: a row of bytes has data() and size(), and elements of one byte
+// expect: borrowed bytes have data() and size(), and elements of one byte
 auto first_packet(std::vector<unsigned char> const& bytes, std::vector<unsigned> const& words) {
 #ifndef SHOULD_FAIL
     ptspec::trace::reader from{bytes};

@@ -43,19 +43,19 @@ public:
     }
 
     [[nodiscard]] constexpr auto load(uint64_t address) noexcept -> port_value {
-        auto const at = find(address, last_read_);
-        if (at.size >= 8) { return {true, load_le64(at.first)}; }
+        auto const mapped = find(address, last_read_);
+        if (mapped.size >= 8) { return {true, load_le64(mapped.first)}; }
         return load_across_regions(address);
     }
 
-    [[nodiscard]] constexpr auto store(uint64_t address, byte_view from) noexcept -> size_t {
+    [[nodiscard]] constexpr auto store(uint64_t address, byte_view bytes) noexcept -> size_t {
         size_t stored = 0;
-        while (stored < from.size()) {
-            auto const at = window(address + stored);
-            if (at.first == nullptr || address + stored < address) { break; }
-            size_t const left = from.size() - stored;
-            size_t const count = at.size < left ? static_cast<size_t>(at.size) : left;
-            copy_bytes(at.first, from.data() + stored, count);
+        while (stored < bytes.size()) {
+            auto const mapped = window(address + stored);
+            if (mapped.first == nullptr || address + stored < address) { break; }
+            size_t const left = bytes.size() - stored;
+            size_t const count = mapped.size < left ? static_cast<size_t>(mapped.size) : left;
+            copy_bytes(mapped.first, bytes.data() + stored, count);
             stored += count;
         }
         return stored;
@@ -100,9 +100,9 @@ private:
     [[nodiscard]] constexpr auto load_across_regions(uint64_t address) noexcept -> port_value {
         uint64_t value = 0;
         for (unsigned i = 0; i < 8; ++i) {
-            auto const at = find(address + i, last_read_);
-            if (at.first == nullptr || address + i < address) { return {}; }
-            value |= uint64_t{*at.first} << 8 * i;
+            auto const mapped = find(address + i, last_read_);
+            if (mapped.first == nullptr || address + i < address) { return {}; }
+            value |= uint64_t{*mapped.first} << 8 * i;
         }
         return {true, value};
     }

@@ -169,8 +169,8 @@ enum class rule : uint16_t {
 
 /// What the rule demands: "X must ..." or "X must not ...", the text of a violation.
 template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to including ptspec.hpp
-[[nodiscard]] constexpr auto describe(Rule which) noexcept -> text {
-    switch (which) {
+[[nodiscard]] constexpr auto describe(Rule broken) noexcept -> text {
+    switch (broken) {
         case rule::none: return "no rule is broken";
         case rule::REG_001:
             return "an IA32_RTIT MSR must not be accessed on a processor without Intel PT";
@@ -387,8 +387,8 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
 struct rule_id {
     char letters[8] = {'n', 'o', 'n', 'e'};
 
-    constexpr explicit rule_id(rule which) noexcept {
-        auto const number = underlying(which);
+    constexpr explicit rule_id(rule broken) noexcept {
+        auto const number = underlying(broken);
         if (number < detail::reg) { return; }
         char const families[][4] = {"REG", "OUT", "PKT", "GEN", "PRG"};
         for (unsigned i = 0; i < 3; ++i) { letters[i] = families[(number / 1000U - 1U) % 5U][i]; }
@@ -403,7 +403,7 @@ struct rule_id {
     }
 };
 
-/// Collects the first violated rule. Passed to functions that call `found` for each one.
+/// Keeps the first violated rule: an argument for functions that call `found` with each one.
 struct first_rule {
     rule broken = rule::none;
 

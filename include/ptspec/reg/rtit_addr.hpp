@@ -24,8 +24,8 @@ struct ia32_rtit_addr : bit_word<ia32_rtit_addr, uint64_t> {
     static constexpr unsigned count = 4;  ///< the number of ranges that the manual defines
 
     /// The MSR index of one end of range `n`. `n` must be below `count`.
-    [[nodiscard]] static constexpr auto address(unsigned n, range_end which) noexcept -> uint32_t {
-        return 0x580 + 2 * n + underlying(which);
+    [[nodiscard]] static constexpr auto address(unsigned n, range_end end) noexcept -> uint32_t {
+        return 0x580 + 2 * n + underlying(end);
     }
 
     struct Address : field<63, 0> {};
