@@ -286,7 +286,7 @@ TEST_CASE("two packets differ in a bit that both fix, except TNT.short with PAD,
     static_assert(differ_as_specified(all{}));
     // The opcode table resolves these cases.
     CHECK_TWICE([](auto value) {
-        return classify_first(value(uint8_t{0x00})).which == kind::pad &&
+        return classify_first(value(uint8_t{0x00})).id == kind::pad &&
                classify_first(value(uint8_t{0x02})).what == opcode_byte::meaning::prefix;
     });
 }

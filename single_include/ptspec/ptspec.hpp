@@ -3852,9 +3852,9 @@ inline constexpr unsigned undefined_size = ~0U;
 template <unsigned... Sizes>
 struct payload_of {
     static constexpr unsigned largest = [] {
-        unsigned most = 0;
-        ((most = Sizes != undefined_size && Sizes > most ? Sizes : most), ...);
-        return most;
+        unsigned max_size = 0;
+        ((max_size = Sizes != undefined_size && Sizes > max_size ? Sizes : max_size), ...);
+        return max_size;
     }();
     [[nodiscard]] static constexpr auto size(uint64_t selector) noexcept -> unsigned {
         constexpr unsigned sizes[] = {Sizes...};
@@ -3866,15 +3866,16 @@ struct no_payload {
     static constexpr unsigned largest = 0;
 };
 
-/// The payload is an item of the open block. Its size is context, not part of the packet.
+/// The payload of a BIP, an item of the open block. The BBP of the block gives its size, not the
+/// packet.
 struct payload_of_block {
     static constexpr unsigned largest = 8;
 };
 
-/// Each byte indicates whether another one follows, up to `Most` bytes.
-template <unsigned Most>
+/// The payload of a CYC: each byte says whether another one follows, up to `MaxBytes` bytes.
+template <unsigned MaxBytes>
 struct payload_continues {
-    static constexpr unsigned largest = Most;
+    static constexpr unsigned largest = MaxBytes;
 };
 
 namespace detail {
@@ -3982,11 +3983,11 @@ protected:
 
 namespace detail {
 
-/// The bits of the rows for which a different value gives the decode result `which`.
+/// The bits of the rows for which a different value gives the decode result `wanted`.
 template <class... Rows>
-constexpr auto bits_of_mismatch(type_list<Rows...> rows, mismatch which) noexcept -> uint64_t {
+constexpr auto bits_of_mismatch(type_list<Rows...> rows, mismatch wanted) noexcept -> uint64_t {
     mismatch const mismatches[] = {Rows::on_mismatch...};
-    return bits_where<wide_bits>(rows, mismatches, which).low;
+    return bits_where<wide_bits>(rows, mismatches, wanted).low;
 }
 
 }  // namespace detail
@@ -4088,7 +4089,7 @@ struct tnt_short : packet_word<tnt_short, 1> {
                                  .cyc_eligible = cyc_rule::yes};
     static constexpr unsigned max_branches = 6;
     /// Smaller values are PAD, the escape byte or a TNT without branches.
-    static constexpr uint64_t least_raw = 4;
+    static constexpr uint64_t min_raw = 4;
 
     struct Opcode : fixed<0, 0, 0> {};
     struct bits : field<7, 1> {};
@@ -4098,14 +4099,14 @@ struct tnt_short : packet_word<tnt_short, 1> {
         return detail::below_stop_bit(raw >> 1);
     }
     /// A packet for 1 to 6 branches. Any other count gives a packet that `encode` refuses.
-    [[nodiscard]] static constexpr auto of(branches which) noexcept -> tnt_short {
-        return which.count == 0 || which.count > max_branches
+    [[nodiscard]] static constexpr auto of(branches carried) noexcept -> tnt_short {
+        return carried.count == 0 || carried.count > max_branches
                    ? tnt_short{}
-                   : tnt_short{}.with(bits{wrapped{uint64_t{1} << which.count |
-                                                   (which.bits & low_bits(which.count))}});
+                   : tnt_short{}.with(bits{wrapped{uint64_t{1} << carried.count |
+                                                   (carried.bits & low_bits(carried.count))}});
     }
     [[nodiscard]] static constexpr auto broken_payload(uint64_t raw) noexcept -> rule {
-        return raw < least_raw ? rule::PKT_033 : rule::none;
+        return raw < min_raw ? rule::PKT_033 : rule::none;
     }
 };
 
@@ -4122,7 +4123,7 @@ struct tnt_long : packet_word<tnt_long, 8> {
                                  .cyc_eligible = cyc_rule::yes};
     static constexpr unsigned max_branches = 47;
     /// Smaller values have no stop bit, or no branch below it.
-    static constexpr uint64_t least_raw = uint64_t{2} << 16;
+    static constexpr uint64_t min_raw = uint64_t{2} << 16;
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0xA3> {};
@@ -4133,14 +4134,14 @@ struct tnt_long : packet_word<tnt_long, 8> {
         return detail::below_stop_bit(raw >> 16);
     }
     /// A packet for 1 to 47 branches. Any other count gives a packet that `encode` refuses.
-    [[nodiscard]] static constexpr auto of(branches which) noexcept -> tnt_long {
-        return which.count == 0 || which.count > max_branches
+    [[nodiscard]] static constexpr auto of(branches carried) noexcept -> tnt_long {
+        return carried.count == 0 || carried.count > max_branches
                    ? tnt_long{}
-                   : tnt_long{}.with(bits{wrapped{uint64_t{1} << which.count |
-                                                  (which.bits & low_bits(which.count))}});
+                   : tnt_long{}.with(bits{wrapped{uint64_t{1} << carried.count |
+                                                  (carried.bits & low_bits(carried.count))}});
     }
     [[nodiscard]] static constexpr auto broken_payload(uint64_t raw) noexcept -> rule {
-        return raw >= least_raw ? rule::none : raw >> 16 == 0 ? rule::PKT_036 : rule::PKT_037;
+        return raw >= min_raw ? rule::none : raw >> 16 == 0 ? rule::PKT_036 : rule::PKT_037;
     }
 };
 
@@ -4166,9 +4167,9 @@ enum class ip_bytes : uint8_t {
 ///
 /// Errors: none; for reserved values of IPBytes it is `last_ip`.
 /// Source: PKT-053..059.
-[[nodiscard]] constexpr auto rebuilt_ip(ip_bytes how, uint64_t payload, uint64_t last_ip) noexcept
+[[nodiscard]] constexpr auto rebuilt_ip(ip_bytes form, uint64_t payload, uint64_t last_ip) noexcept
     -> uint64_t {
-    switch (how) {
+    switch (form) {
         case ip_bytes::update_16: return (last_ip & ~low_bits(16)) | (payload & low_bits(16));
         case ip_bytes::update_32: return (last_ip & ~low_bits(32)) | (payload & low_bits(32));
         case ip_bytes::sign_48: return sign_extended(payload, 48);
@@ -4215,8 +4216,8 @@ struct ip_packet
         return rebuilt_ip(this->template get<IPBytes>(), this->payload(), last_ip);
     }
     /// A packet in the given form. IP bits that the form does not carry are dropped.
-    [[nodiscard]] static constexpr auto of(ip_bytes how, uint64_t ip) noexcept -> Derived {
-        return Derived{}.with(IPBytes{how}).with_payload(ip & low_bits(8 * payload_bytes(how)));
+    [[nodiscard]] static constexpr auto of(ip_bytes form, uint64_t ip) noexcept -> Derived {
+        return Derived{}.with(IPBytes{form}).with_payload(ip & low_bits(8 * payload_bytes(form)));
     }
     /// A packet that carries `ip` in the shortest form, given the last IP.
     [[nodiscard]] static constexpr auto compressed(uint64_t ip, uint64_t last_ip) noexcept
@@ -4228,8 +4229,8 @@ struct ip_packet
     }
 
 private:
-    static constexpr auto payload_bytes(ip_bytes how) noexcept -> unsigned {
-        unsigned const size = base::payload_type::size(underlying(how) & 7U);
+    static constexpr auto payload_bytes(ip_bytes form) noexcept -> unsigned {
+        unsigned const size = base::payload_type::size(underlying(form) & 7U);
         return size == undefined_size ? 0 : size;
     }
 };
@@ -4996,9 +4997,9 @@ constexpr auto are_in_order(type_list<Packets...>) noexcept -> bool {
 static_assert(are_in_order(all{}), "a kind is the place of its packet in the list");
 
 template <class... Packets>
-constexpr auto facts_in(type_list<Packets...>, kind which) noexcept -> facts {
+constexpr auto facts_in(type_list<Packets...>, kind id) noexcept -> facts {
     facts found{};
-    (void)((Packets::about.id == which ? (found = Packets::about, true) : false) || ...);
+    (void)((Packets::about.id == id ? (found = Packets::about, true) : false) || ...);
     return found;
 }
 
@@ -5023,14 +5024,14 @@ concept packet_type = __is_base_of(detail::member<Packet>, detail::members<all>)
 
 /// The properties of a packet type other than its bits.
 template <class Packets = all>
-[[nodiscard]] constexpr auto facts_of(kind which) noexcept -> facts {
-    return detail::facts_in(Packets{}, which);
+[[nodiscard]] constexpr auto facts_of(kind id) noexcept -> facts {
+    return detail::facts_in(Packets{}, id);
 }
 
 /// A packet's name as the manual spells it, `TIP.PGE`; `no packet` for `kind::none`.
 template <class Packets = all>
-[[nodiscard]] constexpr auto name_of(kind which) noexcept -> text {
-    return which == kind::none ? text{"no packet"} : facts_of<Packets>(which).name;
+[[nodiscard]] constexpr auto name_of(kind id) noexcept -> text {
+    return id == kind::none ? text{"no packet"} : facts_of<Packets>(id).name;
 }
 
 }  // namespace ptspec::packet
@@ -5043,19 +5044,19 @@ namespace ptspec::packet {
 struct kind_set {
     uint32_t bits = 0;  ///< a bit for each kind, none for `kind::none`
 
-    [[nodiscard]] constexpr auto has(kind which) const noexcept -> bool {
-        return (uint64_t{bits} >> (underlying(which) & 63) & 1) != 0;
+    [[nodiscard]] constexpr auto has(kind one) const noexcept -> bool {
+        return (uint64_t{bits} >> (underlying(one) & 63) & 1) != 0;
     }
-    constexpr void add(kind which) noexcept {
-        bits |= static_cast<uint32_t>(uint64_t{1} << (underlying(which) & 63));
+    constexpr void add(kind one) noexcept {
+        bits |= static_cast<uint32_t>(uint64_t{1} << (underlying(one) & 63));
     }
 
     friend constexpr auto operator==(kind_set, kind_set) noexcept -> bool = default;
 };
 
 /// The set of these kinds.
-[[nodiscard]] constexpr auto kinds_of(same_as<kind> auto... which) noexcept -> kind_set {
-    return {((uint32_t{1} << underlying(which)) | ...)};
+[[nodiscard]] constexpr auto kinds_of(same_as<kind> auto... kinds) noexcept -> kind_set {
+    return {((uint32_t{1} << underlying(kinds)) | ...)};
 }
 
 namespace detail {
@@ -5108,23 +5109,22 @@ inline constexpr kind_set cyc_kinds = detail::by_fact.cyc_eligible;
 
 namespace ptspec::packet {
 
-/// Calls `body.operator()<Packet>()` with the packet type of `which`. If the body returns a value,
-/// its type must be default-constructible.
+/// Calls `body.operator()<Packet>()` with the packet type whose kind is `id`. If the body returns a
+/// value, its type must be default-constructible.
 ///
 /// always_inline: without it reading takes up to 1 % more instructions (clang 19).
 template <class Body, class First, class... Rest>
 PTSPEC_ATTRIBUTE(always_inline)
-constexpr auto for_kind(kind which, Body&& body, type_list<First, Rest...> /*packets*/) {
+constexpr auto for_kind(kind id, Body&& body, type_list<First, Rest...> /*packets*/) {
     using result = decltype(body.template operator()<First>());
     if constexpr (same_as<result, void>) {
-        (void)((which == First::about.id ? (body.template operator()<First>(), true) : false) ||
-               ... || (which == Rest::about.id ? (body.template operator()<Rest>(), true) : false));
+        (void)((id == First::about.id ? (body.template operator()<First>(), true) : false) || ... ||
+               (id == Rest::about.id ? (body.template operator()<Rest>(), true) : false));
     } else {
         result out{};
-        (void)((which == First::about.id ? (out = body.template operator()<First>(), true)
-                                         : false) ||
+        (void)((id == First::about.id ? (out = body.template operator()<First>(), true) : false) ||
                ... ||
-               (which == Rest::about.id ? (out = body.template operator()<Rest>(), true) : false));
+               (id == Rest::about.id ? (out = body.template operator()<Rest>(), true) : false));
         return out;
     }
 }
@@ -5150,12 +5150,12 @@ public:
 
     /// A packet from its parts, for decoders that look up kind and length in a table. Nothing is
     /// checked: `bytes` must be 0 after the first `length` bytes.
-    constexpr any_packet(packet::kind which, wide_bits bytes, unsigned length) noexcept
-        : bytes_{bytes}, kind_{which}, length_{static_cast<uint8_t>(length)} {}
+    constexpr any_packet(packet::kind id, wide_bits bytes, unsigned length) noexcept
+        : bytes_{bytes}, kind_{id}, length_{static_cast<uint8_t>(length)} {}
 
     /// A packet of a kind whose bytes are not known: its length is 0.
-    [[nodiscard]] static constexpr auto of_kind(packet::kind which) noexcept -> any_packet {
-        return {which, {}, 0};
+    [[nodiscard]] static constexpr auto of_kind(packet::kind id) noexcept -> any_packet {
+        return {id, {}, 0};
     }
 
     [[nodiscard]] constexpr auto kind() const noexcept -> packet::kind { return kind_; }
@@ -5243,11 +5243,11 @@ namespace ptspec::packet {
 struct opcode_byte {
     enum class meaning : uint8_t {
         invalid,  ///< no packet has this byte here: `bad_opcode`
-        packet,   ///< the opcode is complete: the packet is `which`
+        packet,   ///< the opcode is complete, `id` is its packet
         prefix,   ///< the opcode continues in the next byte
     };
     meaning what = meaning::invalid;
-    kind which = kind::none;
+    kind id = kind::none;
 
     friend constexpr auto operator==(opcode_byte const&, opcode_byte const&) -> bool = default;
 };
@@ -5261,26 +5261,26 @@ namespace detail {
 
 /// The opcode of a kind, as `opcode_of` gives it.
 template <class... Packets>
-constexpr auto opcode_of_kind(kind which, type_list<Packets...>) noexcept -> masked_opcode {
+constexpr auto opcode_of_kind(kind id, type_list<Packets...>) noexcept -> masked_opcode {
     masked_opcode found{};
-    (void)((Packets::about.id == which ? (found = opcode_of<Packets>(), true) : false) || ...);
+    (void)((Packets::about.id == id ? (found = opcode_of<Packets>(), true) : false) || ...);
     return found;
 }
 
-/// One byte of an opcode.
-constexpr auto byte_of(masked_opcode of, unsigned at) noexcept -> masked_opcode {
-    return {of.mask >> 8 * at & 0xFF, of.value >> 8 * at & 0xFF};
+/// Byte `number` of an opcode, from 0.
+constexpr auto byte_of(masked_opcode opcode, unsigned number) noexcept -> masked_opcode {
+    return {opcode.mask >> 8 * number & 0xFF, opcode.value >> 8 * number & 0xFF};
 }
 
 struct opcode_table {
     opcode_byte bytes[256];
 };
 
-/// The meaning of each value of opcode byte number `at`, after the opcode bytes `prefix`. If
+/// The meaning of each value of opcode byte `number`, after the opcode bytes `prefix`. If
 /// several packets match, the one that compares the most bits wins; among packets that differ only
 /// in a leaf, the first.
 template <class... Packets>
-constexpr auto make_opcode_table(type_list<Packets...>, unsigned at, uint32_t prefix,
+constexpr auto make_opcode_table(type_list<Packets...>, unsigned number, uint32_t prefix,
                                  bool in_block) noexcept -> opcode_table {
     constexpr masked_opcode opcodes[] = {opcode_of<Packets>()...};
     constexpr kind kinds[] = {Packets::about.id...};
@@ -5291,12 +5291,12 @@ constexpr auto make_opcode_table(type_list<Packets...>, unsigned at, uint32_t pr
     unsigned bits[256] = {};
     for (unsigned i = 0; i < sizeof...(Packets); ++i) {
         auto const opcode = opcodes[i];
-        auto const here = byte_of(opcode, at);
-        if (here.mask == 0 || ((opcode.value ^ prefix) & low_bits(8 * at)) != 0 ||
+        auto const here = byte_of(opcode, number);
+        if (here.mask == 0 || ((opcode.value ^ prefix) & low_bits(8 * number)) != 0 ||
             (only_in_block[i] && !in_block)) {
             continue;
         }
-        bool const continues = byte_of(opcode, at + 1).mask != 0;
+        bool const continues = byte_of(opcode, number + 1).mask != 0;
         unsigned const compared_bits = popcount(here.mask);
         unsigned const free_bits = 0xFFU & ~here.mask;
         // All values that match in the compared bits: the subsets of the other bits.
@@ -5537,8 +5537,8 @@ auto sibling_in(type_list<Packets...>) -> typename sibling_among<Packet, Packets
 /// Decodes everything after the opcode: header, length, payload. Missing bytes read as 0, which is
 /// a valid value in every header, so a short header fails the length check.
 template <class Packets, class Packet, class Sink>
-constexpr auto decode_after_opcode(wide_bits image, size_t present, decode_options how, Sink&& sink)
-    -> decode_result {
+constexpr auto decode_after_opcode(wide_bits image, size_t present, decode_options options,
+                                   Sink&& sink) -> decode_result {
     using raw = typename Packet::raw_type;
     if constexpr (leaf_mask<Packet> != 0) {
         if (((image.low ^ to_wide(Packet{}.raw).low) & leaf_mask<Packet>) != 0) {
@@ -5546,16 +5546,16 @@ constexpr auto decode_after_opcode(wide_bits image, size_t present, decode_optio
             if constexpr (same_as<sibling, no_sibling>) {
                 return {error::reserved, 0, Packet::unknown_leaf};
             } else {
-                return decode_after_opcode<Packets, sibling>(image, present, how, sink);
+                return decode_after_opcode<Packets, sibling>(image, present, options, sink);
             }
         }
     }
     rule broken = broken_header<Packet>(from_wide<raw>(image));
     if (broken != rule::none) { return {error::reserved, 0, broken}; }
-    unsigned const length = Packet::length_of(from_wide<raw>(image), how.block);
+    unsigned const length = Packet::length_of(from_wide<raw>(image), options.block);
     if (present < length) { return truncated(length); }
     raw const bits = from_wide<raw>(first_bytes(image, length));
-    broken = broken_payload<Packet>(bits, how.strict);
+    broken = broken_payload<Packet>(bits, options.strict);
     if (broken != rule::none) { return {error::bad_packet, 0, broken}; }
     sink(Packet{bits}, length);
     return {};
@@ -5564,14 +5564,14 @@ constexpr auto decode_after_opcode(wide_bits image, size_t present, decode_optio
 /// The packet whose opcode is at the front, or the failure.
 struct opcode_result {
     decode_result failed{};
-    kind which = kind::pad;
+    kind id = kind::pad;
 };
 
 template <class Opcodes>
 constexpr auto find_opcode(wide_bits image, size_t present, block items) noexcept -> opcode_result {
     if (present == 0) { return {truncated(1)}; }
     auto opcode = Opcodes::first(static_cast<uint8_t>(image.low), items);
-    if (opcode.what == opcode_byte::meaning::packet) { return {{}, opcode.which}; }
+    if (opcode.what == opcode_byte::meaning::packet) { return {{}, opcode.id}; }
     rule unknown = rule::PKT_015;
     if (opcode.what == opcode_byte::meaning::prefix) {
         if (present < 2) { return {truncated(2)}; }
@@ -5584,7 +5584,7 @@ constexpr auto find_opcode(wide_bits image, size_t present, block items) noexcep
         }
     }
     if (opcode.what == opcode_byte::meaning::invalid) { return {{error::bad_opcode, 0, unknown}}; }
-    return {{}, opcode.which};
+    return {{}, opcode.id};
 }
 
 /// The first packet type with the same opcode as `Packet`. The opcode tables name this type.
@@ -5610,16 +5610,17 @@ auto first_with_opcode_of(type_list<Packets...>) ->
 /// Errors: those of `decode`.
 /// Source: PKT-003..006, PKT-010..016, PKT-255.
 template <class Packets = all, class Visitor>
-[[nodiscard]] constexpr auto decode(byte_view in, decode_options how, Visitor&& visitor)
+[[nodiscard]] constexpr auto decode(byte_view in, decode_options options, Visitor&& visitor)
     -> decode_result {
     wide_bits const image = load_le_wide(in);
-    auto const opcode = detail::find_opcode<detail::opcodes<Packets>>(image, in.size(), how.block);
+    auto const opcode = detail::find_opcode<detail::opcodes<Packets>>(image, in.size(),
+                                                                      options.block);
     return !opcode.failed ? opcode.failed
                           : for_kind(
-                                opcode.which,
+                                opcode.id,
                                 [&]<class Packet>() {
                                     return detail::decode_after_opcode<Packets, Packet>(
-                                        image, in.size(), how, visitor);
+                                        image, in.size(), options, visitor);
                                 },
                                 Packets{});
 }
@@ -5630,9 +5631,9 @@ template <class Packets = all, class Visitor>
 ///         checked before a truncated payload. An error consumes nothing.
 /// Source: PKT-003..006, PKT-010..016, PKT-255.
 template <class Packets = all>
-[[nodiscard]] constexpr auto decode(byte_view in, decode_options how = {}) noexcept -> decoded {
+[[nodiscard]] constexpr auto decode(byte_view in, decode_options options = {}) noexcept -> decoded {
     decoded out;
-    auto const result = decode<Packets>(in, how, [&](auto const& packet, unsigned length) {
+    auto const result = decode<Packets>(in, options, [&](auto const& packet, unsigned length) {
         out.packet = any_packet{packet, length};
     });
     out.error = result.error;
@@ -5645,19 +5646,19 @@ template <class Packets = all>
 /// `bad_opcode`. An error in a MODE packet is reported for both MODE types, since they share an
 /// opcode.
 template <packet_type Packet, class Packets = all>
-[[nodiscard]] constexpr auto decode_as(byte_view in, decode_options how = {}) noexcept
+[[nodiscard]] constexpr auto decode_as(byte_view in, decode_options options = {}) noexcept
     -> decoded_as<Packet> {
     using named_packet = decltype(detail::first_with_opcode_of<Packet>(Packets{}));
     constexpr kind own = named_packet::about.id;
     constexpr kind other = own == kind::pad ? kind::psb : kind::pad;
     wide_bits const image = load_le_wide(in);
     auto const opcode = detail::find_opcode<detail::opcodes_of_one<Packets, own, other>>(
-        image, in.size(), how.block);
+        image, in.size(), options.block);
     decode_result failed = opcode.failed;
     decoded_as<Packet> out;
-    if (failed.error == error::none && opcode.which == own) {
+    if (failed.error == error::none && opcode.id == own) {
         failed = detail::decode_after_opcode<Packets, named_packet>(
-            image, in.size(), how, [&]<class Found>(Found const& packet, unsigned length) {
+            image, in.size(), options, [&]<class Found>(Found const& packet, unsigned length) {
                 if constexpr (same_as<Found, Packet>) {
                     out.packet = packet;
                     out.length = length;
@@ -5681,9 +5682,9 @@ template <packet_type Packet, class Packets = all>
 namespace ptspec::packet {
 
 /// The bytes of a packet, or the rule that it violates.
-template <unsigned Most>
+template <unsigned MaxBytes>
 struct encoded {
-    byte_array<Most> bytes{};
+    byte_array<MaxBytes> bytes{};
     unsigned length = 0;
     rule broken = rule::none;
 
@@ -5718,7 +5719,7 @@ constexpr auto violated_rule(wide_bits bits, block items) noexcept -> rule {
     }
     auto const read = classify_first<Packets>(static_cast<uint8_t>(bits.low), items);
     if (read.what == opcode_byte::meaning::packet &&
-        opcode_of_kind(read.which, Packets{}) != opcode_of<Packet>()) {
+        opcode_of_kind(read.id, Packets{}) != opcode_of<Packet>()) {
         return rule::PKT_344;
     }
     unsigned const length = Packet::length_of(from_wide<raw>(bits), items);
@@ -14456,7 +14457,7 @@ constexpr void set_opcode_infos(opcode_info_table& all, next_lookup where) noexc
         uint64_t const head = second ? packet::escape | i << 8 : i;
         all.set(row_of(where, byte),
                 packet::for_kind(
-                    opcode.which,
+                    opcode.id,
                     [&]<class Packet>() { return opcode_info_of<Packet>(head, second ? 2 : 1); },
                     Packets{}));
     }
@@ -18513,7 +18514,7 @@ struct encode_table {
         fixed[row] = ~whole.low | same.low;
         value[row] = bits.low;
         zero_high[row] = ~whole.high | same.high;
-        if constexpr (requires { Packet::least_raw; }) { least[row] = Packet::least_raw; }
+        if constexpr (requires { Packet::min_raw; }) { least[row] = Packet::min_raw; }
         length[row] = static_cast<uint8_t>(bytes);
     }
     /// True when this row describes the packet.
@@ -18536,10 +18537,10 @@ struct encode_table {
     }
 };
 
-/// True if every payload is valid, or every payload from `least_raw` on.
+/// True if every payload is valid, or every payload from `min_raw` on.
 template <class Packet>
 concept has_simple_payload = requires {
-    Packet::least_raw;
+    Packet::min_raw;
 } || !requires(typename Packet::raw_type bits) { Packet::broken_payload(bits); };
 
 template <class Packet>

@@ -222,7 +222,7 @@ inline auto packet_of_head(byte_view in) -> kind {
     if (opcode.what == packet::opcode_byte::meaning::prefix && in.size() > 1) {
         opcode = packet::classify_ext(in[1]);
     }
-    return opcode.what == packet::opcode_byte::meaning::packet ? opcode.which : kind::pad;
+    return opcode.what == packet::opcode_byte::meaning::packet ? opcode.id : kind::pad;
 }
 
 /// Compares the results at `at`: for libipt the status of pt_pkt_next, which is a length or an

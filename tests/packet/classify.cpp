@@ -77,7 +77,7 @@ TEST_CASE("inside a block, bytes with low bits 100 are BIP and the others do not
                    (b % 8 == 4
                         ? in_4 == packet_of(kind::bip) && outside == packet_of(kind::tnt_short)
                         : in_4 == outside);
-            items_seen += in_4.which == kind::bip ? 1 : 0;
+            items_seen += in_4.id == kind::bip ? 1 : 0;
         }
         return good && items_seen == 32;
     });
@@ -98,13 +98,13 @@ TEST_CASE("census of the first bytes: 1 + 1 + 126 + 64 + 32, and 32 others (PKT-
                 ++unused;
             } else if (one.what == meaning::prefix) {
                 ++escapes;
-            } else if (one.which == kind::pad) {
+            } else if (one.id == kind::pad) {
                 ++pads;
-            } else if (one.which == kind::tnt_short) {
+            } else if (one.id == kind::tnt_short) {
                 ++tnts;
-            } else if (one.which == kind::cyc) {
+            } else if (one.id == kind::cyc) {
                 ++cycs;
-            } else if (one.which >= kind::tip && one.which <= kind::fup) {
+            } else if (one.id >= kind::tip && one.id <= kind::fup) {
                 ++ips;
             } else {
                 ++singles;
@@ -183,7 +183,7 @@ namespace {
 /// same.
 constexpr auto agree(opcode_byte of_one, opcode_byte of_all, kind own) -> bool {
     return of_one.what == of_all.what &&
-           (of_all.what != meaning::packet || (of_one.which == own) == (of_all.which == own));
+           (of_all.what != meaning::packet || (of_one.id == own) == (of_all.id == own));
 }
 
 template <class Packet>

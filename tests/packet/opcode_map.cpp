@@ -106,7 +106,7 @@ constexpr auto classification_holds(opcode_row const& row, opcode_byte got) -> b
         return got.what == meaning::prefix &&
                row.length == (row.packet == "EXT" ? text{"see ext"} : text{"see ext2"});
     }
-    auto const name = name_of(got.which);
+    auto const name = name_of(got.id);
     return got.what == meaning::packet &&
            (row.packet == "MODE" ? name == "MODE.Exec" : name == row.packet);
 }

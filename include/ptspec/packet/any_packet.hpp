@@ -6,23 +6,22 @@
 
 namespace ptspec::packet {
 
-/// Calls `body.operator()<Packet>()` with the packet type of `which`. If the body returns a value,
-/// its type must be default-constructible.
+/// Calls `body.operator()<Packet>()` with the packet type whose kind is `id`. If the body returns a
+/// value, its type must be default-constructible.
 ///
 /// always_inline: without it reading takes up to 1 % more instructions (clang 19).
 template <class Body, class First, class... Rest>
 PTSPEC_ATTRIBUTE(always_inline)
-constexpr auto for_kind(kind which, Body&& body, type_list<First, Rest...> /*packets*/) {
+constexpr auto for_kind(kind id, Body&& body, type_list<First, Rest...> /*packets*/) {
     using result = decltype(body.template operator()<First>());
     if constexpr (same_as<result, void>) {
-        (void)((which == First::about.id ? (body.template operator()<First>(), true) : false) ||
-               ... || (which == Rest::about.id ? (body.template operator()<Rest>(), true) : false));
+        (void)((id == First::about.id ? (body.template operator()<First>(), true) : false) || ... ||
+               (id == Rest::about.id ? (body.template operator()<Rest>(), true) : false));
     } else {
         result out{};
-        (void)((which == First::about.id ? (out = body.template operator()<First>(), true)
-                                         : false) ||
+        (void)((id == First::about.id ? (out = body.template operator()<First>(), true) : false) ||
                ... ||
-               (which == Rest::about.id ? (out = body.template operator()<Rest>(), true) : false));
+               (id == Rest::about.id ? (out = body.template operator()<Rest>(), true) : false));
         return out;
     }
 }
@@ -48,12 +47,12 @@ public:
 
     /// A packet from its parts, for decoders that look up kind and length in a table. Nothing is
     /// checked: `bytes` must be 0 after the first `length` bytes.
-    constexpr any_packet(packet::kind which, wide_bits bytes, unsigned length) noexcept
-        : bytes_{bytes}, kind_{which}, length_{static_cast<uint8_t>(length)} {}
+    constexpr any_packet(packet::kind id, wide_bits bytes, unsigned length) noexcept
+        : bytes_{bytes}, kind_{id}, length_{static_cast<uint8_t>(length)} {}
 
     /// A packet of a kind whose bytes are not known: its length is 0.
-    [[nodiscard]] static constexpr auto of_kind(packet::kind which) noexcept -> any_packet {
-        return {which, {}, 0};
+    [[nodiscard]] static constexpr auto of_kind(packet::kind id) noexcept -> any_packet {
+        return {id, {}, 0};
     }
 
     [[nodiscard]] constexpr auto kind() const noexcept -> packet::kind { return kind_; }

@@ -10,11 +10,11 @@ namespace ptspec::packet {
 struct opcode_byte {
     enum class meaning : uint8_t {
         invalid,  ///< no packet has this byte here: `bad_opcode`
-        packet,   ///< the opcode is complete: the packet is `which`
+        packet,   ///< the opcode is complete, `id` is its packet
         prefix,   ///< the opcode continues in the next byte
     };
     meaning what = meaning::invalid;
-    kind which = kind::none;
+    kind id = kind::none;
 
     friend constexpr auto operator==(opcode_byte const&, opcode_byte const&) -> bool = default;
 };
@@ -28,26 +28,26 @@ namespace detail {
 
 /// The opcode of a kind, as `opcode_of` gives it.
 template <class... Packets>
-constexpr auto opcode_of_kind(kind which, type_list<Packets...>) noexcept -> masked_opcode {
+constexpr auto opcode_of_kind(kind id, type_list<Packets...>) noexcept -> masked_opcode {
     masked_opcode found{};
-    (void)((Packets::about.id == which ? (found = opcode_of<Packets>(), true) : false) || ...);
+    (void)((Packets::about.id == id ? (found = opcode_of<Packets>(), true) : false) || ...);
     return found;
 }
 
-/// One byte of an opcode.
-constexpr auto byte_of(masked_opcode of, unsigned at) noexcept -> masked_opcode {
-    return {of.mask >> 8 * at & 0xFF, of.value >> 8 * at & 0xFF};
+/// Byte `number` of an opcode, from 0.
+constexpr auto byte_of(masked_opcode opcode, unsigned number) noexcept -> masked_opcode {
+    return {opcode.mask >> 8 * number & 0xFF, opcode.value >> 8 * number & 0xFF};
 }
 
 struct opcode_table {
     opcode_byte bytes[256];
 };
 
-/// The meaning of each value of opcode byte number `at`, after the opcode bytes `prefix`. If
+/// The meaning of each value of opcode byte `number`, after the opcode bytes `prefix`. If
 /// several packets match, the one that compares the most bits wins; among packets that differ only
 /// in a leaf, the first.
 template <class... Packets>
-constexpr auto make_opcode_table(type_list<Packets...>, unsigned at, uint32_t prefix,
+constexpr auto make_opcode_table(type_list<Packets...>, unsigned number, uint32_t prefix,
                                  bool in_block) noexcept -> opcode_table {
     constexpr masked_opcode opcodes[] = {opcode_of<Packets>()...};
     constexpr kind kinds[] = {Packets::about.id...};
@@ -58,12 +58,12 @@ constexpr auto make_opcode_table(type_list<Packets...>, unsigned at, uint32_t pr
     unsigned bits[256] = {};
     for (unsigned i = 0; i < sizeof...(Packets); ++i) {
         auto const opcode = opcodes[i];
-        auto const here = byte_of(opcode, at);
-        if (here.mask == 0 || ((opcode.value ^ prefix) & low_bits(8 * at)) != 0 ||
+        auto const here = byte_of(opcode, number);
+        if (here.mask == 0 || ((opcode.value ^ prefix) & low_bits(8 * number)) != 0 ||
             (only_in_block[i] && !in_block)) {
             continue;
         }
-        bool const continues = byte_of(opcode, at + 1).mask != 0;
+        bool const continues = byte_of(opcode, number + 1).mask != 0;
         unsigned const compared_bits = popcount(here.mask);
         unsigned const free_bits = 0xFFU & ~here.mask;
         // All values that match in the compared bits: the subsets of the other bits.

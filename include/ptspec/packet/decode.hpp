@@ -106,8 +106,8 @@ auto sibling_in(type_list<Packets...>) -> typename sibling_among<Packet, Packets
 /// Decodes everything after the opcode: header, length, payload. Missing bytes read as 0, which is
 /// a valid value in every header, so a short header fails the length check.
 template <class Packets, class Packet, class Sink>
-constexpr auto decode_after_opcode(wide_bits image, size_t present, decode_options how, Sink&& sink)
-    -> decode_result {
+constexpr auto decode_after_opcode(wide_bits image, size_t present, decode_options options,
+                                   Sink&& sink) -> decode_result {
     using raw = typename Packet::raw_type;
     if constexpr (leaf_mask<Packet> != 0) {
         if (((image.low ^ to_wide(Packet{}.raw).low) & leaf_mask<Packet>) != 0) {
@@ -115,16 +115,16 @@ constexpr auto decode_after_opcode(wide_bits image, size_t present, decode_optio
             if constexpr (same_as<sibling, no_sibling>) {
                 return {error::reserved, 0, Packet::unknown_leaf};
             } else {
-                return decode_after_opcode<Packets, sibling>(image, present, how, sink);
+                return decode_after_opcode<Packets, sibling>(image, present, options, sink);
             }
         }
     }
     rule broken = broken_header<Packet>(from_wide<raw>(image));
     if (broken != rule::none) { return {error::reserved, 0, broken}; }
-    unsigned const length = Packet::length_of(from_wide<raw>(image), how.block);
+    unsigned const length = Packet::length_of(from_wide<raw>(image), options.block);
     if (present < length) { return truncated(length); }
     raw const bits = from_wide<raw>(first_bytes(image, length));
-    broken = broken_payload<Packet>(bits, how.strict);
+    broken = broken_payload<Packet>(bits, options.strict);
     if (broken != rule::none) { return {error::bad_packet, 0, broken}; }
     sink(Packet{bits}, length);
     return {};
@@ -133,14 +133,14 @@ constexpr auto decode_after_opcode(wide_bits image, size_t present, decode_optio
 /// The packet whose opcode is at the front, or the failure.
 struct opcode_result {
     decode_result failed{};
-    kind which = kind::pad;
+    kind id = kind::pad;
 };
 
 template <class Opcodes>
 constexpr auto find_opcode(wide_bits image, size_t present, block items) noexcept -> opcode_result {
     if (present == 0) { return {truncated(1)}; }
     auto opcode = Opcodes::first(static_cast<uint8_t>(image.low), items);
-    if (opcode.what == opcode_byte::meaning::packet) { return {{}, opcode.which}; }
+    if (opcode.what == opcode_byte::meaning::packet) { return {{}, opcode.id}; }
     rule unknown = rule::PKT_015;
     if (opcode.what == opcode_byte::meaning::prefix) {
         if (present < 2) { return {truncated(2)}; }
@@ -153,7 +153,7 @@ constexpr auto find_opcode(wide_bits image, size_t present, block items) noexcep
         }
     }
     if (opcode.what == opcode_byte::meaning::invalid) { return {{error::bad_opcode, 0, unknown}}; }
-    return {{}, opcode.which};
+    return {{}, opcode.id};
 }
 
 /// The first packet type with the same opcode as `Packet`. The opcode tables name this type.
@@ -179,16 +179,17 @@ auto first_with_opcode_of(type_list<Packets...>) ->
 /// Errors: those of `decode`.
 /// Source: PKT-003..006, PKT-010..016, PKT-255.
 template <class Packets = all, class Visitor>
-[[nodiscard]] constexpr auto decode(byte_view in, decode_options how, Visitor&& visitor)
+[[nodiscard]] constexpr auto decode(byte_view in, decode_options options, Visitor&& visitor)
     -> decode_result {
     wide_bits const image = load_le_wide(in);
-    auto const opcode = detail::find_opcode<detail::opcodes<Packets>>(image, in.size(), how.block);
+    auto const opcode = detail::find_opcode<detail::opcodes<Packets>>(image, in.size(),
+                                                                      options.block);
     return !opcode.failed ? opcode.failed
                           : for_kind(
-                                opcode.which,
+                                opcode.id,
                                 [&]<class Packet>() {
                                     return detail::decode_after_opcode<Packets, Packet>(
-                                        image, in.size(), how, visitor);
+                                        image, in.size(), options, visitor);
                                 },
                                 Packets{});
 }
@@ -199,9 +200,9 @@ template <class Packets = all, class Visitor>
 ///         checked before a truncated payload. An error consumes nothing.
 /// Source: PKT-003..006, PKT-010..016, PKT-255.
 template <class Packets = all>
-[[nodiscard]] constexpr auto decode(byte_view in, decode_options how = {}) noexcept -> decoded {
+[[nodiscard]] constexpr auto decode(byte_view in, decode_options options = {}) noexcept -> decoded {
     decoded out;
-    auto const result = decode<Packets>(in, how, [&](auto const& packet, unsigned length) {
+    auto const result = decode<Packets>(in, options, [&](auto const& packet, unsigned length) {
         out.packet = any_packet{packet, length};
     });
     out.error = result.error;
@@ -214,19 +215,19 @@ template <class Packets = all>
 /// `bad_opcode`. An error in a MODE packet is reported for both MODE types, since they share an
 /// opcode.
 template <packet_type Packet, class Packets = all>
-[[nodiscard]] constexpr auto decode_as(byte_view in, decode_options how = {}) noexcept
+[[nodiscard]] constexpr auto decode_as(byte_view in, decode_options options = {}) noexcept
     -> decoded_as<Packet> {
     using named_packet = decltype(detail::first_with_opcode_of<Packet>(Packets{}));
     constexpr kind own = named_packet::about.id;
     constexpr kind other = own == kind::pad ? kind::psb : kind::pad;
     wide_bits const image = load_le_wide(in);
     auto const opcode = detail::find_opcode<detail::opcodes_of_one<Packets, own, other>>(
-        image, in.size(), how.block);
+        image, in.size(), options.block);
     decode_result failed = opcode.failed;
     decoded_as<Packet> out;
-    if (failed.error == error::none && opcode.which == own) {
+    if (failed.error == error::none && opcode.id == own) {
         failed = detail::decode_after_opcode<Packets, named_packet>(
-            image, in.size(), how, [&]<class Found>(Found const& packet, unsigned length) {
+            image, in.size(), options, [&]<class Found>(Found const& packet, unsigned length) {
                 if constexpr (same_as<Found, Packet>) {
                     out.packet = packet;
                     out.length = length;

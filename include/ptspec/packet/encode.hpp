@@ -7,9 +7,9 @@
 namespace ptspec::packet {
 
 /// The bytes of a packet, or the rule that it violates.
-template <unsigned Most>
+template <unsigned MaxBytes>
 struct encoded {
-    byte_array<Most> bytes{};
+    byte_array<MaxBytes> bytes{};
     unsigned length = 0;
     rule broken = rule::none;
 
@@ -44,7 +44,7 @@ constexpr auto violated_rule(wide_bits bits, block items) noexcept -> rule {
     }
     auto const read = classify_first<Packets>(static_cast<uint8_t>(bits.low), items);
     if (read.what == opcode_byte::meaning::packet &&
-        opcode_of_kind(read.which, Packets{}) != opcode_of<Packet>()) {
+        opcode_of_kind(read.id, Packets{}) != opcode_of<Packet>()) {
         return rule::PKT_344;
     }
     unsigned const length = Packet::length_of(from_wide<raw>(bits), items);

@@ -22,9 +22,9 @@ enum class ip_bytes : uint8_t {
 ///
 /// Errors: none; for reserved values of IPBytes it is `last_ip`.
 /// Source: PKT-053..059.
-[[nodiscard]] constexpr auto rebuilt_ip(ip_bytes how, uint64_t payload, uint64_t last_ip) noexcept
+[[nodiscard]] constexpr auto rebuilt_ip(ip_bytes form, uint64_t payload, uint64_t last_ip) noexcept
     -> uint64_t {
-    switch (how) {
+    switch (form) {
         case ip_bytes::update_16: return (last_ip & ~low_bits(16)) | (payload & low_bits(16));
         case ip_bytes::update_32: return (last_ip & ~low_bits(32)) | (payload & low_bits(32));
         case ip_bytes::sign_48: return sign_extended(payload, 48);
@@ -71,8 +71,8 @@ struct ip_packet
         return rebuilt_ip(this->template get<IPBytes>(), this->payload(), last_ip);
     }
     /// A packet in the given form. IP bits that the form does not carry are dropped.
-    [[nodiscard]] static constexpr auto of(ip_bytes how, uint64_t ip) noexcept -> Derived {
-        return Derived{}.with(IPBytes{how}).with_payload(ip & low_bits(8 * payload_bytes(how)));
+    [[nodiscard]] static constexpr auto of(ip_bytes form, uint64_t ip) noexcept -> Derived {
+        return Derived{}.with(IPBytes{form}).with_payload(ip & low_bits(8 * payload_bytes(form)));
     }
     /// A packet that carries `ip` in the shortest form, given the last IP.
     [[nodiscard]] static constexpr auto compressed(uint64_t ip, uint64_t last_ip) noexcept
@@ -84,8 +84,8 @@ struct ip_packet
     }
 
 private:
-    static constexpr auto payload_bytes(ip_bytes how) noexcept -> unsigned {
-        unsigned const size = base::payload_type::size(underlying(how) & 7U);
+    static constexpr auto payload_bytes(ip_bytes form) noexcept -> unsigned {
+        unsigned const size = base::payload_type::size(underlying(form) & 7U);
         return size == undefined_size ? 0 : size;
     }
 };

@@ -9,19 +9,19 @@ namespace ptspec::packet {
 struct kind_set {
     uint32_t bits = 0;  ///< a bit for each kind, none for `kind::none`
 
-    [[nodiscard]] constexpr auto has(kind which) const noexcept -> bool {
-        return (uint64_t{bits} >> (underlying(which) & 63) & 1) != 0;
+    [[nodiscard]] constexpr auto has(kind one) const noexcept -> bool {
+        return (uint64_t{bits} >> (underlying(one) & 63) & 1) != 0;
     }
-    constexpr void add(kind which) noexcept {
-        bits |= static_cast<uint32_t>(uint64_t{1} << (underlying(which) & 63));
+    constexpr void add(kind one) noexcept {
+        bits |= static_cast<uint32_t>(uint64_t{1} << (underlying(one) & 63));
     }
 
     friend constexpr auto operator==(kind_set, kind_set) noexcept -> bool = default;
 };
 
 /// The set of these kinds.
-[[nodiscard]] constexpr auto kinds_of(same_as<kind> auto... which) noexcept -> kind_set {
-    return {((uint32_t{1} << underlying(which)) | ...)};
+[[nodiscard]] constexpr auto kinds_of(same_as<kind> auto... kinds) noexcept -> kind_set {
+    return {((uint32_t{1} << underlying(kinds)) | ...)};
 }
 
 namespace detail {

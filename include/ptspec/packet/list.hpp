@@ -44,9 +44,9 @@ constexpr auto are_in_order(type_list<Packets...>) noexcept -> bool {
 static_assert(are_in_order(all{}), "a kind is the place of its packet in the list");
 
 template <class... Packets>
-constexpr auto facts_in(type_list<Packets...>, kind which) noexcept -> facts {
+constexpr auto facts_in(type_list<Packets...>, kind id) noexcept -> facts {
     facts found{};
-    (void)((Packets::about.id == which ? (found = Packets::about, true) : false) || ...);
+    (void)((Packets::about.id == id ? (found = Packets::about, true) : false) || ...);
     return found;
 }
 
@@ -71,14 +71,14 @@ concept packet_type = __is_base_of(detail::member<Packet>, detail::members<all>)
 
 /// The properties of a packet type other than its bits.
 template <class Packets = all>
-[[nodiscard]] constexpr auto facts_of(kind which) noexcept -> facts {
-    return detail::facts_in(Packets{}, which);
+[[nodiscard]] constexpr auto facts_of(kind id) noexcept -> facts {
+    return detail::facts_in(Packets{}, id);
 }
 
 /// A packet's name as the manual spells it, `TIP.PGE`; `no packet` for `kind::none`.
 template <class Packets = all>
-[[nodiscard]] constexpr auto name_of(kind which) noexcept -> text {
-    return which == kind::none ? text{"no packet"} : facts_of<Packets>(which).name;
+[[nodiscard]] constexpr auto name_of(kind id) noexcept -> text {
+    return id == kind::none ? text{"no packet"} : facts_of<Packets>(id).name;
 }
 
 }  // namespace ptspec::packet

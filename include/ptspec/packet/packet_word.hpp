@@ -14,9 +14,9 @@ inline constexpr unsigned undefined_size = ~0U;
 template <unsigned... Sizes>
 struct payload_of {
     static constexpr unsigned largest = [] {
-        unsigned most = 0;
-        ((most = Sizes != undefined_size && Sizes > most ? Sizes : most), ...);
-        return most;
+        unsigned max_size = 0;
+        ((max_size = Sizes != undefined_size && Sizes > max_size ? Sizes : max_size), ...);
+        return max_size;
     }();
     [[nodiscard]] static constexpr auto size(uint64_t selector) noexcept -> unsigned {
         constexpr unsigned sizes[] = {Sizes...};
@@ -28,15 +28,16 @@ struct no_payload {
     static constexpr unsigned largest = 0;
 };
 
-/// The payload is an item of the open block. Its size is context, not part of the packet.
+/// The payload of a BIP, an item of the open block. The BBP of the block gives its size, not the
+/// packet.
 struct payload_of_block {
     static constexpr unsigned largest = 8;
 };
 
-/// Each byte indicates whether another one follows, up to `Most` bytes.
-template <unsigned Most>
+/// The payload of a CYC: each byte says whether another one follows, up to `MaxBytes` bytes.
+template <unsigned MaxBytes>
 struct payload_continues {
-    static constexpr unsigned largest = Most;
+    static constexpr unsigned largest = MaxBytes;
 };
 
 namespace detail {
@@ -144,11 +145,11 @@ protected:
 
 namespace detail {
 
-/// The bits of the rows for which a different value gives the decode result `which`.
+/// The bits of the rows for which a different value gives the decode result `wanted`.
 template <class... Rows>
-constexpr auto bits_of_mismatch(type_list<Rows...> rows, mismatch which) noexcept -> uint64_t {
+constexpr auto bits_of_mismatch(type_list<Rows...> rows, mismatch wanted) noexcept -> uint64_t {
     mismatch const mismatches[] = {Rows::on_mismatch...};
-    return bits_where<wide_bits>(rows, mismatches, which).low;
+    return bits_where<wide_bits>(rows, mismatches, wanted).low;
 }
 
 }  // namespace detail

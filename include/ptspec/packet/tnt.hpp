@@ -43,7 +43,7 @@ struct tnt_short : packet_word<tnt_short, 1> {
                                  .cyc_eligible = cyc_rule::yes};
     static constexpr unsigned max_branches = 6;
     /// Smaller values are PAD, the escape byte or a TNT without branches.
-    static constexpr uint64_t least_raw = 4;
+    static constexpr uint64_t min_raw = 4;
 
     struct Opcode : fixed<0, 0, 0> {};
     struct bits : field<7, 1> {};
@@ -53,14 +53,14 @@ struct tnt_short : packet_word<tnt_short, 1> {
         return detail::below_stop_bit(raw >> 1);
     }
     /// A packet for 1 to 6 branches. Any other count gives a packet that `encode` refuses.
-    [[nodiscard]] static constexpr auto of(branches which) noexcept -> tnt_short {
-        return which.count == 0 || which.count > max_branches
+    [[nodiscard]] static constexpr auto of(branches carried) noexcept -> tnt_short {
+        return carried.count == 0 || carried.count > max_branches
                    ? tnt_short{}
-                   : tnt_short{}.with(bits{wrapped{uint64_t{1} << which.count |
-                                                   (which.bits & low_bits(which.count))}});
+                   : tnt_short{}.with(bits{wrapped{uint64_t{1} << carried.count |
+                                                   (carried.bits & low_bits(carried.count))}});
     }
     [[nodiscard]] static constexpr auto broken_payload(uint64_t raw) noexcept -> rule {
-        return raw < least_raw ? rule::PKT_033 : rule::none;
+        return raw < min_raw ? rule::PKT_033 : rule::none;
     }
 };
 
@@ -77,7 +77,7 @@ struct tnt_long : packet_word<tnt_long, 8> {
                                  .cyc_eligible = cyc_rule::yes};
     static constexpr unsigned max_branches = 47;
     /// Smaller values have no stop bit, or no branch below it.
-    static constexpr uint64_t least_raw = uint64_t{2} << 16;
+    static constexpr uint64_t min_raw = uint64_t{2} << 16;
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0xA3> {};
@@ -88,14 +88,14 @@ struct tnt_long : packet_word<tnt_long, 8> {
         return detail::below_stop_bit(raw >> 16);
     }
     /// A packet for 1 to 47 branches. Any other count gives a packet that `encode` refuses.
-    [[nodiscard]] static constexpr auto of(branches which) noexcept -> tnt_long {
-        return which.count == 0 || which.count > max_branches
+    [[nodiscard]] static constexpr auto of(branches carried) noexcept -> tnt_long {
+        return carried.count == 0 || carried.count > max_branches
                    ? tnt_long{}
-                   : tnt_long{}.with(bits{wrapped{uint64_t{1} << which.count |
-                                                  (which.bits & low_bits(which.count))}});
+                   : tnt_long{}.with(bits{wrapped{uint64_t{1} << carried.count |
+                                                  (carried.bits & low_bits(carried.count))}});
     }
     [[nodiscard]] static constexpr auto broken_payload(uint64_t raw) noexcept -> rule {
-        return raw >= least_raw ? rule::none : raw >> 16 == 0 ? rule::PKT_036 : rule::PKT_037;
+        return raw >= min_raw ? rule::none : raw >> 16 == 0 ? rule::PKT_036 : rule::PKT_037;
     }
 };
 

@@ -144,8 +144,8 @@ TEST_CASE("is_tnt and is_cyc agree with classify_first (PKT-010,030,107,166)") {
             unsigned const byte = value(first);
             auto const opcode = packet::classify_first<packet::all>(static_cast<uint8_t>(first));
             bool const is_packet = opcode.what == packet::opcode_byte::meaning::packet;
-            bool const cyc = is_packet && opcode.which == packet::kind::cyc;
-            bool const tnt = is_packet && opcode.which == packet::kind::tnt_short;
+            bool const cyc = is_packet && opcode.id == packet::kind::cyc;
+            bool const tnt = is_packet && opcode.id == packet::kind::tnt_short;
             if (is_cyc(byte) != cyc || is_tnt(byte) != tnt) { return false; }
         }
         return true;

@@ -37,7 +37,7 @@ struct encode_table {
         fixed[row] = ~whole.low | same.low;
         value[row] = bits.low;
         zero_high[row] = ~whole.high | same.high;
-        if constexpr (requires { Packet::least_raw; }) { least[row] = Packet::least_raw; }
+        if constexpr (requires { Packet::min_raw; }) { least[row] = Packet::min_raw; }
         length[row] = static_cast<uint8_t>(bytes);
     }
     /// True when this row describes the packet.
@@ -60,10 +60,10 @@ struct encode_table {
     }
 };
 
-/// True if every payload is valid, or every payload from `least_raw` on.
+/// True if every payload is valid, or every payload from `min_raw` on.
 template <class Packet>
 concept has_simple_payload = requires {
-    Packet::least_raw;
+    Packet::min_raw;
 } || !requires(typename Packet::raw_type bits) { Packet::broken_payload(bits); };
 
 template <class Packet>

@@ -111,7 +111,7 @@ constexpr void set_opcode_infos(opcode_info_table& all, next_lookup where) noexc
         uint64_t const head = second ? packet::escape | i << 8 : i;
         all.set(row_of(where, byte),
                 packet::for_kind(
-                    opcode.which,
+                    opcode.id,
                     [&]<class Packet>() { return opcode_info_of<Packet>(head, second ? 2 : 1); },
                     Packets{}));
     }
