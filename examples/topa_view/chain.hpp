@@ -90,7 +90,7 @@ struct chain {
     std::size_t findings = 0;
     std::size_t warnings = 0;
 
-    [[nodiscard]] auto find(topa::place at) const -> std::optional<place> {
+    [[nodiscard]] auto find(topa::position at) const -> std::optional<place> {
         auto const found = numbers.find(at.table);
         if (found == numbers.end()) { return std::nullopt; }
         return place{found->second, at.index};
@@ -102,7 +102,8 @@ struct chain {
     /// True when this entry was read, or is the first that could not be read.
     [[nodiscard]] auto is_shown(place at) const -> bool {
         auto const& end = tables[at.first].end;
-        return has(at) || (end.how == topa::table_end::unreadable && at.second == end.last.index);
+        return has(at) ||
+               (end.ended_by == topa::table_end::unreadable && at.second == end.last.index);
     }
     void add(place at, note what) {
         auto& here = notes[at];
@@ -131,7 +132,7 @@ inline void read_tables(chain& into, msr_script::session const& in, given_memory
         auto& one = into.tables.emplace_back(table{.address = address});
         into.numbers.emplace(address, number);
         one.end = topa::for_each_entry(
-            memory, address, max_entries, [&](topa::place at, topa::entry current) {
+            memory, address, max_entries, [&](topa::position at, topa::entry current) {
                 one.entries.push_back(current);
                 if (!current.get<topa::entry::END>()) {
                     ++into.regions;
@@ -141,7 +142,7 @@ inline void read_tables(chain& into, msr_script::session const& in, given_memory
                     into.add({number, at.index}, {warning, true});
                 });
             });
-        if (one.end.how == topa::table_end::unreadable) { ++into.findings; }
+        if (one.end.ended_by == topa::table_end::unreadable) { ++into.findings; }
         address = one.end.next_table;
     }
     (void)topa::validate_chain(  // the outcome is already in `shape`
@@ -257,7 +258,9 @@ inline auto rows_of(chain const& from, std::size_t number, bool all) -> std::vec
         }
         while (++index < end) { rows.push_back(row_at(index)); }
     }
-    if (one.end.how == topa::table_end::unreadable) { rows.push_back(row_at(one.entries.size())); }
+    if (one.end.ended_by == topa::table_end::unreadable) {
+        rows.push_back(row_at(one.entries.size()));
+    }
     return rows;
 }
 

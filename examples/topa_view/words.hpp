@@ -92,13 +92,13 @@ inline auto ending_of(chain const& of) -> std::string {
     auto const& last = of.tables.back();
     std::string const name = "table " + std::to_string(of.tables.size() - 1);
     if (of.shape.closes) {
-        std::string const link = last.end.how == topa::table_end::wraps ? " wraps" : " links";
+        std::string const link = last.end.ended_by == topa::table_end::wraps ? " wraps" : " links";
         bool const itself = of.shape.back_to == of.tables.size() - 1;
         std::string const target = "table " + std::to_string(of.shape.back_to);
         return name + link + (itself ? " to itself" : " back to " + target);
     }
     std::string const entry = ", entry " + hex(last.end.last.index);
-    switch (last.end.how) {
+    switch (last.end.ended_by) {
         case topa::table_end::stop: return "ends with STOP in " + name + entry;
         case topa::table_end::unreadable: return "cannot be read from " + name + entry + " on";
         default: return "goes on: only these tables were looked at";

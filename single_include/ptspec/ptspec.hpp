@@ -7099,7 +7099,7 @@ concept word_like = requires(Word a, Word b) {
     Word{uint64_t{1}};
     { a + b } -> convertible_to<Word>;
     { a - b } -> convertible_to<Word>;
-    { a& b } -> convertible_to<Word>;
+    { (a & b) } -> convertible_to<Word>;
     { a | b } -> convertible_to<Word>;
     { a << b } -> convertible_to<Word>;
     { a >> b } -> convertible_to<Word>;
@@ -7434,24 +7434,24 @@ struct end_entry : bit_word<end_entry, uint64_t> {
 ///         size; OUT-063 an address beyond MAXPHYADDR.
 /// Source: OUT-042, OUT-061..063.
 template <class Found>
-constexpr void find_broken_rules_of_base(entry which, phys_addr base, max_phys_addr width,
+constexpr void find_broken_rules_of_base(entry word, phys_addr base, max_phys_addr width,
                                          Found&& found) noexcept {
-    bool const end = which.get<entry::END>();
+    bool const end = word.get<entry::END>();
     if (end && !is_aligned(base, 4096)) { found(rule::OUT_061); }
-    if (!end && !is_aligned(base, bytes_in(which.get<entry::Size>()))) { found(rule::OUT_062); }
+    if (!end && !is_aligned(base, bytes_in(word.get<entry::Size>()))) { found(rule::OUT_062); }
     if (!width.contains(base)) { found(rule::OUT_063); }
 }
 
-/// Calls `found` with every rule that an entry breaks at any place in a table, in the order of
-/// their numbers.
+/// Calls `found` with every rule that an entry breaks at any position, in the order of their
+/// numbers.
 ///
 /// Errors: OUT-060 reserved bit; OUT-062, OUT-063 as above; OUT-065 END with INT or STOP.
 /// Source: OUT-043, OUT-060..065.
 template <callable<rule> Found>
-constexpr void find_broken_rules(entry which, max_phys_addr width, Found&& found) noexcept {
-    if (which.reserved_bits_set() != 0) { found(rule::OUT_060); }
-    find_broken_rules_of_base(which, which.get<entry::Base>(), width, found);
-    if (which.get<entry::END>() && (which.get<entry::INT>() || which.get<entry::STOP>())) {
+constexpr void find_broken_rules(entry word, max_phys_addr width, Found&& found) noexcept {
+    if (word.reserved_bits_set() != 0) { found(rule::OUT_060); }
+    find_broken_rules_of_base(word, word.get<entry::Base>(), width, found);
+    if (word.get<entry::END>() && (word.get<entry::INT>() || word.get<entry::STOP>())) {
         found(rule::OUT_065);
     }
 }
@@ -7465,62 +7465,15 @@ struct limits {
     ///
     /// Source: REG-070, REG-163.
     template <class Capabilities>
-    [[nodiscard]] static constexpr auto of(Capabilities const& processor) noexcept -> limits {
-        return {processor.max_phys_addr(), processor.has_topa_of_many_entries()};
+    [[nodiscard]] static constexpr auto of(Capabilities const& caps) noexcept -> limits {
+        return {caps.max_phys_addr(), caps.has_topa_of_many_entries()};
     }
 
     friend constexpr auto operator==(limits, limits) -> bool = default;
 };
 
-/// A place in a table: the table, and the number of an entry in it.
-struct place {
-    phys_addr table{};
-    uint32_t index = 0;
-
-    friend constexpr auto operator==(place, place) -> bool = default;
-};
-
-/// Calls `found` with every rule that an entry breaks at its place in a table, in the order of
-/// their numbers.
-///
-/// Errors: those of an entry at any place; OUT-066 END in entry 0. Without MENTRY also OUT-067 an
-///         output region that is not entry 0; OUT-068 END to another table.
-/// Source: OUT-060..068, OUT-072, OUT-100.
-template <callable<rule> Found>
-constexpr void find_broken_rules(entry which, place at, limits of, Found&& found) noexcept {
-    bool const end = which.get<entry::END>();
-    find_broken_rules(which, of.width, found);
-    if (end && at.index == 0) { found(rule::OUT_066); }
-    if (of.many_entries) { return; }
-    if (!end && at.index != 0) { found(rule::OUT_067); }
-    if (end && which.get<entry::Base>() != at.table) { found(rule::OUT_068); }
-}
-
-/// The first rule, by number, that an entry breaks at its place in a table.
-///
-/// Source: OUT-060..068.
-[[nodiscard]] constexpr auto broken_rule(entry which, place at, limits of) noexcept -> rule {
-    first_rule first;
-    find_broken_rules(which, at, of, first);
-    return first.broken;
-}
-
-}  // namespace ptspec::topa
-
-// ---- ptspec/topa/position.hpp ----
-
-/// The output position in a chain of ToPA tables: where the next byte of trace is stored.
-namespace ptspec::topa {
-
-using reg::ia32_rtit_output_base;
-using reg::ia32_rtit_output_mask_ptrs;
-
-/// The last index that an entry can have: tables have at most 2^25 entries.
-///
-/// Source: OUT-046.
-inline constexpr uint32_t last_index = address_math::max_entries - 1;
-
-/// A place in a chain of tables, as the two output MSRs hold it.
+/// A position in a chain of tables, as the two output MSRs hold it: of an entry (offset 0), or of a
+/// byte in the region of this entry.
 ///
 /// Units:  `index` counts entries of 8 bytes; `offset` counts bytes from the start of the entry's
 ///         region.
@@ -7532,6 +7485,47 @@ struct position {
 
     friend constexpr auto operator==(position const&, position const&) -> bool = default;
 };
+
+/// Calls `found` with every rule that an entry breaks at its position in a table, in the order of
+/// their numbers. The offset of the position does not matter.
+///
+/// Errors: those of an entry at any position; OUT-066 END in entry 0. Without MENTRY also OUT-067
+///         an output region that is not entry 0; OUT-068 END to another table.
+/// Source: OUT-060..068, OUT-072, OUT-100.
+template <callable<rule> Found>
+constexpr void find_broken_rules(entry word, position at, limits limits, Found&& found) noexcept {
+    bool const end = word.get<entry::END>();
+    find_broken_rules(word, limits.width, found);
+    if (end && at.index == 0) { found(rule::OUT_066); }
+    if (limits.many_entries) { return; }
+    if (!end && at.index != 0) { found(rule::OUT_067); }
+    if (end && word.get<entry::Base>() != at.table) { found(rule::OUT_068); }
+}
+
+/// The first rule, by number, that an entry breaks at its position in a table.
+///
+/// Source: OUT-060..068.
+[[nodiscard]] constexpr auto broken_rule(entry word, position at, limits limits) noexcept -> rule {
+    first_rule first;
+    find_broken_rules(word, at, limits, first);
+    return first.broken;
+}
+
+}  // namespace ptspec::topa
+
+// ---- ptspec/topa/position.hpp ----
+
+/// Functions of a position in a chain of ToPA tables: where the next byte of trace is stored, and
+/// the position after it.
+namespace ptspec::topa {
+
+using reg::ia32_rtit_output_base;
+using reg::ia32_rtit_output_mask_ptrs;
+
+/// The last index that an entry can have: tables have at most 2^25 entries.
+///
+/// Source: OUT-046.
+inline constexpr uint32_t last_index = address_math::max_entries - 1;
 
 /// The position that the two MSRs hold.
 ///
@@ -7563,7 +7557,7 @@ struct position {
     return address_math::table_pointer(where.table.value, uint64_t{where.index});
 }
 
-/// The physical address at which the next byte of trace is stored. `current` is the entry at
+/// The physical address at which the next byte of trace is stored. `active` is the entry at
 /// `where`.
 ///
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-051.
@@ -7639,9 +7633,9 @@ struct region {
 };
 
 /// The entry for a region. Address bits 11:0 are dropped.
-[[nodiscard]] constexpr auto entry_for(region which) noexcept -> entry {
-    return entry{}.with(entry::INT{which.interrupt}, entry::STOP{which.stop},
-                        entry::Size{which.size}, entry::Base{wrapped{which.base.value}});
+[[nodiscard]] constexpr auto entry_for(region wanted) noexcept -> entry {
+    return entry{}.with(entry::INT{wanted.interrupt}, entry::STOP{wanted.stop},
+                        entry::Size{wanted.size}, entry::Base{wrapped{wanted.base.value}});
 }
 
 /// A table as in memory. It must be placed at the physical address that it was built for, a
@@ -7657,7 +7651,7 @@ struct table {
 /// A broken rule, and the entry that breaks it.
 struct violation {
     rule broken = rule::none;
-    place at{};
+    position at{};
 
     friend constexpr auto operator==(violation, violation) -> bool = default;
 };
@@ -7697,24 +7691,25 @@ inline constexpr ending no_link{};
 namespace detail {
 
 /// The rule that a region breaks. Checks the base bits 11:0, too, which an entry does not hold.
-constexpr auto check_region(region which, place at, limits of) noexcept -> rule {
-    return !is_aligned(which.base, 4096) ? rule::OUT_062 : broken_rule(entry_for(which), at, of);
+constexpr auto check_region(region wanted, position at, limits limits) noexcept -> rule {
+    return !is_aligned(wanted.base, 4096) ? rule::OUT_062
+                                          : broken_rule(entry_for(wanted), at, limits);
 }
 
 /// The rule that the end of a table breaks.
-constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcept -> rule {
+constexpr auto check_ending(ending end, bool stops, position at, limits limits) noexcept -> rule {
     if (!end.is_link) {
-        return !stops ? rule::OUT_056 : !of.many_entries ? rule::OUT_067 : rule::none;
+        return !stops ? rule::OUT_056 : !limits.many_entries ? rule::OUT_067 : rule::none;
     }
-    rule const broken = check_table_base(end.next_table, of.width);
-    return broken != rule::none ? broken : broken_rule(link_to(end.next_table), at, of);
+    rule const broken = check_table_base(end.next_table, limits.width);
+    return broken != rule::none ? broken : broken_rule(link_to(end.next_table), at, limits);
 }
 
 }  // namespace detail
 
 /// Writes a table of `count` regions, `region_at(0)` and so on, and a link if `end` is one, into
-/// `to`, which has room for `count` entries and one more for a link. All builders use it. Call it
-/// directly when the number of regions is known only at run time.
+/// `entries`, which has room for `count` entries and one more for a link. All builders use it. Call
+/// it directly when the number of regions is known only at run time.
 ///
 /// Units:  `base` is the address of the table.
 /// Errors: OUT-061 a table's address not a multiple of 4 KB; OUT-062 region not aligned to its
@@ -7725,34 +7720,36 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045..047, OUT-056,
 ///         OUT-060..068, OUT-071, OUT-072.
 template <class RegionAt>
-[[nodiscard]] constexpr auto write_table(limits of, phys_addr base, size_t count,
-                                         RegionAt const& region_at, ending end, entry* to) noexcept
-    -> violation {
-    constexpr uint64_t most = address_math::max_entries;
-    if (count > most - (end.is_link ? 1 : 0)) { return {rule::OUT_046, {base, most - 1}}; }
-    place at{base, static_cast<uint32_t>(count)};
-    if (rule const broken = check_table_base(base, of.width); broken != rule::none) {
+[[nodiscard]] constexpr auto write_table(limits limits, phys_addr base, size_t count,
+                                         RegionAt const& region_at, ending end,
+                                         entry* entries) noexcept -> violation {
+    constexpr uint64_t max_entries = address_math::max_entries;
+    if (count > max_entries - (end.is_link ? 1 : 0)) {
+        return {rule::OUT_046, {base, max_entries - 1}};
+    }
+    position at{base, static_cast<uint32_t>(count)};
+    if (rule const broken = check_table_base(base, limits.width); broken != rule::none) {
         return {broken, at};
     }
     if (count == 0) { return {rule::OUT_066, at}; }
-    place const last{base, end.is_link ? at.index : at.index - 1};
-    if (!of.width.contains(address_math::table_pointer(base.value, uint64_t{last.index}))) {
+    position const last{base, end.is_link ? at.index : at.index - 1};
+    if (!limits.width.contains(address_math::table_pointer(base.value, uint64_t{last.index}))) {
         return {rule::OUT_071, last};
     }
     for (at.index = 0; at.index < count; ++at.index) {
-        rule const broken = detail::check_region(region_at(at.index), at, of);
+        rule const broken = detail::check_region(region_at(at.index), at, limits);
         if (broken != rule::none) { return {broken, at}; }
     }
-    rule const broken = detail::check_ending(end, region_at(count - 1).stop, at, of);
+    rule const broken = detail::check_ending(end, region_at(count - 1).stop, at, limits);
     if (broken != rule::none) { return {broken, at}; }
-    for (size_t i = 0; i < count; ++i) { to[i] = entry_for(region_at(i)); }
-    if (end.is_link) { to[count] = link_to(end.next_table); }
+    for (size_t i = 0; i < count; ++i) { entries[i] = entry_for(region_at(i)); }
+    if (end.is_link) { entries[count] = link_to(end.next_table); }
     return {};
 }
-[[nodiscard]] constexpr auto write_table(limits of, phys_addr base, region const* regions,
-                                         size_t count, ending end, entry* to) noexcept
+[[nodiscard]] constexpr auto write_table(limits limits, phys_addr base, region const* regions,
+                                         size_t count, ending end, entry* entries) noexcept
     -> violation {
-    return write_table(of, base, count, [=](size_t i) { return regions[i]; }, end, to);
+    return write_table(limits, base, count, [=](size_t i) { return regions[i]; }, end, entries);
 }
 
 }  // namespace topa
@@ -7766,13 +7763,13 @@ namespace ptspec::topa {
 /// The address of a table, and the limits of its processor.
 struct table_site {
     phys_addr base;
-    limits of;
+    topa::limits limits;
 
-    constexpr table_site(phys_addr table, limits processor = {}) noexcept
-        : base{table}, of{processor} {}
+    constexpr table_site(phys_addr table, topa::limits processor = {}) noexcept
+        : base{table}, limits{processor} {}
     /// The cast avoids a warning inside this header when the address is an int.
-    constexpr table_site(integral auto table, limits processor = {}) noexcept
-        : base{static_cast<uint64_t>(table)}, of{processor} {}
+    constexpr table_site(integral auto table, topa::limits processor = {}) noexcept
+        : base{static_cast<uint64_t>(table)}, limits{processor} {}
 };
 
 namespace detail {
@@ -7784,8 +7781,8 @@ concept table_site_like = convertible_to<At const&, table_site>;
 constexpr auto is_known(table_site const& at) noexcept -> bool {
     return ptspec::detail::is_known(at.base.value);
 }
-constexpr auto is_known(region const& which) noexcept -> bool {
-    return ptspec::detail::is_known(which.base.value);
+constexpr auto is_known(region const& wanted) noexcept -> bool {
+    return ptspec::detail::is_known(wanted.base.value);
 }
 constexpr auto is_known(phys_addr const& address) noexcept -> bool {
     return ptspec::detail::is_known(address.value);
@@ -7834,8 +7831,9 @@ constexpr void check_entry([[maybe_unused]] size_t table, [[maybe_unused]] size_
     }
 }
 
-/// One call for each entry, so that compilers show which one is wrong: g++ shows an argument as it
-/// is written, and clang 14 and 16 show no template arguments.
+/// Calls `check_entry` for each entry, so that the back-trace of the compiler has the index of the
+/// wrong one. g++ prints arguments as the source has them, so the index is a template argument;
+/// clang 14 and 16 print no template arguments, so it is a number, too.
 template <size_t Table, size_t... Index>
 constexpr void check_entries(index_list<Index...>, violation violated) {
     (check_entry(Table, Index, violated.at.index == Index ? violated.broken : rule::none), ...);
@@ -7853,7 +7851,7 @@ template <size_t Entries, size_t Room>
 constexpr auto build(table_site at, region const (&regions)[Room], ending end) noexcept
     -> built<Entries> {
     built<Entries> result;
-    result.violated = write_table(at.of, at.base, regions, Room - 1, end, result.table.entries);
+    result.violated = write_table(at.limits, at.base, regions, Room - 1, end, result.table.entries);
     return result;
 }
 
@@ -7897,13 +7895,13 @@ template <detail::table_site_like At = table_site, same_as<region>... Regions>
 ///
 /// Errors: OUT-061, OUT-062, OUT-063.
 /// Source: OUT-100..103.
-[[nodiscard]] constexpr auto try_single_entry(table_site at, region which) noexcept -> built<2> {
-    return try_ring(at, which);
+[[nodiscard]] constexpr auto try_single_entry(table_site at, region wanted) noexcept -> built<2> {
+    return try_ring(at, wanted);
 }
 template <detail::table_site_like At = table_site>
-[[nodiscard]] consteval auto single_entry(At const& at, region const& which) {
-    detail::require_constants(at, which);
-    return detail::checked(try_single_entry(at, which));
+[[nodiscard]] consteval auto single_entry(At const& at, region const& wanted) {
+    detail::require_constants(at, wanted);
+    return detail::checked(try_single_entry(at, wanted));
 }
 
 // ------------------------------------------------------------------------------------ when full
@@ -7919,7 +7917,8 @@ template <same_as<region>... Regions>
     constexpr size_t count = sizeof...(Regions);
     region wanted[count + 1] = {regions..., region{}};
     if (count != 0) { wanted[count - 1].stop = true; }
-    return detail::build < count == 0 ? 1 : count > (at, wanted, no_link);
+    constexpr size_t entries = count == 0 ? 1 : count;
+    return detail::build<entries>(at, wanted, no_link);
 }
 template <detail::table_site_like At = table_site, same_as<region>... Regions>
 [[nodiscard]] consteval auto stop_on_full(At const& at, Regions const&... regions) {
@@ -7979,14 +7978,14 @@ template <detail::table_site_like At = table_site, same_as<region>... Regions>
 
 /// A request for one table of a chain.
 template <size_t Count>
-struct part {
+struct chain_table {
     table_site at;
     region regions[Count];
 };
 template <same_as<region>... Regions>
     requires(sizeof...(Regions) != 0)
 [[nodiscard]] constexpr auto table_at(table_site at, Regions... regions) noexcept
-    -> part<sizeof...(Regions)> {
+    -> chain_table<sizeof...(Regions)> {
     return {at, {regions...}};
 }
 
@@ -8043,19 +8042,19 @@ struct built_chain {
 namespace detail {
 
 template <size_t... Number, size_t... Count>
-constexpr auto build_chain(index_list<Number...>, part<Count> const&... parts) noexcept
+constexpr auto build_chain(index_list<Number...>, chain_table<Count> const&... requests) noexcept
     -> built_chain<(Count + 1)...> {
     constexpr size_t last = sizeof...(Count) - 1;
-    phys_addr const bases[] = {parts.at.base...};
+    phys_addr const bases[] = {requests.at.base...};
     built_chain<(Count + 1)...> result;
-    auto const write = [&](size_t number, auto const& wanted, size_t count, entry* to) {
+    auto const write = [&](size_t number, auto const& wanted, size_t count, entry* entries) {
         if (!result) { return; }
         phys_addr const next = bases[number == last ? 0 : number + 1];
-        result.violated = write_table(wanted.at.of, wanted.at.base, wanted.regions, count,
-                                      link(next), to);
+        result.violated = write_table(wanted.at.limits, wanted.at.base, wanted.regions, count,
+                                      link(next), entries);
         result.number = number;
     };
-    (write(Number, parts, Count, table_of<Number>(result.tables).entries), ...);
+    (write(Number, requests, Count, table_of<Number>(result.tables).entries), ...);
     return result
                ? result
                : built_chain<(Count + 1)...>{.violated = result.violated, .number = result.number};
@@ -8079,15 +8078,15 @@ constexpr auto checked(index_list<Number...>, built_chain<Entries...> const& res
 /// Source: OUT-047, OUT-142, PRG-128.
 template <size_t... Count>
     requires(sizeof...(Count) != 0)
-[[nodiscard]] constexpr auto try_chain(part<Count> const&... parts) noexcept
+[[nodiscard]] constexpr auto try_chain(chain_table<Count> const&... requests) noexcept
     -> built_chain<(Count + 1)...> {
-    return detail::build_chain(make_index_list<sizeof...(Count)>{}, parts...);
+    return detail::build_chain(make_index_list<sizeof...(Count)>{}, requests...);
 }
 template <size_t... Count>
     requires(sizeof...(Count) != 0)
-[[nodiscard]] consteval auto chain(part<Count> const&... parts) {
-    detail::require_constants(parts.at...);
-    return detail::checked(make_index_list<sizeof...(Count)>{}, try_chain(parts...));
+[[nodiscard]] consteval auto chain(chain_table<Count> const&... requests) {
+    detail::require_constants(requests.at...);
+    return detail::checked(make_index_list<sizeof...(Count)>{}, try_chain(requests...));
 }
 
 }  // namespace ptspec::topa
@@ -8159,7 +8158,7 @@ template <convertible_to<phys_addr> Page, callable<region> Take>
 namespace ptspec::topa {
 
 /// The addresses from `first` to `last`, both inclusive. Empty when `last` is lower.
-struct address_span {
+struct phys_range {
     phys_addr first{};
     phys_addr last{};
 };
@@ -8176,7 +8175,7 @@ struct address_run {
 struct restricted_memory {
     reg::ia32_smrr_physbase smrr_physbase{};
     reg::ia32_smrr_physmask smrr_physmask{};
-    address_span const* extra = nullptr;  ///< borrowed
+    phys_range const* extra = nullptr;  ///< borrowed
     size_t extra_count = 0;
 
     /// True when nothing is restricted.
@@ -8191,7 +8190,7 @@ struct restricted_memory {
     [[nodiscard]] constexpr auto run_from(phys_addr address) const noexcept -> address_run {
         address_run found{false, ~uint64_t{0}};
         if (is_empty()) { return found; }
-        auto const until = [&](phys_addr last) {
+        auto const limit_to = [&](phys_addr last) {
             if (last < found.last) { found.last = last; }
         };
         constexpr uint64_t below_4G = low_bits(32);
@@ -8200,16 +8199,16 @@ struct restricted_memory {
             uint64_t const mask = smrr_physmask.get<reg::ia32_smrr_physmask::PhysMask>();
             uint64_t const base = smrr_physbase.get<reg::ia32_smrr_physbase::PhysBase>();
             found.restricted = ((address.value ^ base) & mask) == 0;
-            until(address.value | (mask == 0 ? below_4G : (mask & (0 - mask)) - 1));
+            limit_to(address.value | (mask == 0 ? below_4G : (mask & (0 - mask)) - 1));
         }
         for (size_t i = 0; i < extra_count; ++i) {
             auto const& one = extra[i];
             if (one.last < one.first || one.last < address) { continue; }
             if (address < one.first) {
-                until(one.first.value - 1);
+                limit_to(one.first.value - 1);
             } else {
                 found.restricted = true;
-                until(one.last);
+                limit_to(one.last);
             }
         }
         return found;
@@ -8307,11 +8306,11 @@ struct loaded_entry {
 /// in entry 0 is an error, so at most two entries are read, each once.
 ///
 /// Errors: OUT-061 table not at a multiple of 4 KB; OUT-071 entry beyond MAXPHYADDR; OUT-091 entry
-///         in restricted memory; the rules that the entry breaks at its place.
+///         in restricted memory; the rules that the entry breaks at its position.
 /// Source: SDM vol. 3, "ToPA Errors", "Restricted Memory Access"; OUT-047, OUT-050, OUT-054,
 ///         OUT-057, OUT-060..068, OUT-071, OUT-091, OUT-112.
 template <memory_port Memory>
-[[nodiscard]] constexpr auto load_entry(Memory& memory, position where, limits of,
+[[nodiscard]] constexpr auto load_entry(Memory& memory, position where, limits limits,
                                         restricted_memory const& restricted = {}) noexcept
     -> loaded_entry {
     for (;;) {
@@ -8320,15 +8319,15 @@ template <memory_port Memory>
         bool const is_restricted = !restricted.is_empty() &&
                                    restricted.touches(address, sizeof(entry));
         rule const misplaced = !is_aligned(where.table, 4096) ? rule::OUT_061
-                               : !of.width.contains(where.table.value | address.value)
+                               : !limits.width.contains(where.table.value | address.value)
                                    ? rule::OUT_071
                                : is_restricted ? rule::OUT_091
                                                : rule::none;
         if (misplaced != rule::none) { return {.where = where, .broken = misplaced}; }
-        auto const word = memory.load(address.value);
-        if (!word) { return {.where = where, .fault = {true, address}}; }
-        entry const active{word.value};
-        rule const broken = broken_rule(active, {where.table, where.index}, of);
+        auto const loaded = memory.load(address.value);
+        if (!loaded) { return {.where = where, .fault = {true, address}}; }
+        entry const active{loaded.value};
+        rule const broken = broken_rule(active, where, limits);
         if (broken != rule::none || !active.get<entry::END>()) {
             return {.where = where, .active = active, .broken = broken};
         }
@@ -8342,12 +8341,12 @@ template <memory_port Memory>
 /// Errors: as `load_entry`; OUT-064 offset outside the region.
 /// Source: OUT-006, OUT-057, OUT-058, OUT-064.
 template <memory_port Memory>
-[[nodiscard]] constexpr auto load_first_entry(Memory& memory, position where, limits of,
+[[nodiscard]] constexpr auto load_first_entry(Memory& memory, position where, limits limits,
                                               restricted_memory const& restricted = {}) noexcept
     -> loaded_entry {
-    auto at = load_entry(memory, where, of, restricted);
-    if (at && bytes_left(at.where, at.active) == 0) { at.broken = rule::OUT_064; }
-    return at;
+    auto first = load_entry(memory, where, limits, restricted);
+    if (first && bytes_left(first.where, first.active) == 0) { first.broken = rule::OUT_064; }
+    return first;
 }
 
 // ------------------------------------------------------------------------------------ distances
@@ -8371,21 +8370,22 @@ struct distance {
 ///         a failing port, or none of these when the bound was reached.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-053..055, PRG-129, PRG-143.
 template <memory_port Memory>
-[[nodiscard]] constexpr auto bytes_between(Memory& memory, position from, position to, limits of,
-                                           uint64_t max_regions = 0x1'0000) noexcept -> distance {
+[[nodiscard]] constexpr auto bytes_between(Memory& memory, position from, position to,
+                                           limits limits, uint64_t max_regions = 0x1'0000) noexcept
+    -> distance {
     distance walked;
     for (uint64_t i = 0; i <= max_regions; ++i) {
-        auto const at = load_entry(memory, from, of);
-        if (!at) { return {false, walked.bytes, at.broken, at.fault}; }
-        from = at.where;
+        auto const loaded = load_entry(memory, from, limits);
+        if (!loaded) { return {false, walked.bytes, loaded.broken, loaded.fault}; }
+        from = loaded.where;
         if (from.table == to.table && from.index == to.index && from.offset <= to.offset) {
-            entry const active = at.active;
+            entry const active = loaded.active;
             if (to.offset > bytes_in(active.get<entry::Size>())) {
                 return {false, walked.bytes, rule::OUT_064, {}};
             }
             return {true, walked.bytes + (to.offset - from.offset), rule::none, {}};
         }
-        walked.bytes += bytes_left(from, at.active);
+        walked.bytes += bytes_left(from, loaded.active);
         from = next_entry(from);
     }
     return walked;
@@ -8404,24 +8404,24 @@ enum class table_end : uint8_t {
 
 /// How a walk over the entries of a table ended.
 struct table_walk {
-    table_end how = table_end::link;
-    place last{};            ///< the entry at which it ended
+    table_end ended_by = table_end::link;
+    position last{};         ///< the entry at which it ended
     phys_addr next_table{};  ///< for a link
 };
 
-/// Calls `visit(place, entry)` for the entries of a table, from the first to the first END or STOP.
-/// Other errors in entries are ignored. At most `max_entries` are read, each once; 512 fill a
+/// Calls `visit(position, entry)` for the entries of a table, from the first to the first END or
+/// STOP. Other errors in entries are ignored. At most `max_entries` are read, each once; 512 fill a
 /// page.
 ///
 /// Source: OUT-045, OUT-055, OUT-056.
-template <memory_port Memory, callable<place, entry> Visit>
+template <memory_port Memory, callable<position, entry> Visit>
 [[nodiscard]] constexpr auto for_each_entry(Memory& memory, phys_addr table, uint64_t max_entries,
                                             Visit&& visit) -> table_walk {
-    place at{table, 0};
+    position at{table, 0};
     for (uint64_t i = 0; i < max_entries; ++i, ++at.index) {
-        auto const word = memory.load(address_math::table_pointer(table.value, i));
-        if (!word) { return {table_end::unreadable, at, 0}; }
-        entry const active{word.value};
+        auto const loaded = memory.load(address_math::table_pointer(table.value, i));
+        if (!loaded) { return {table_end::unreadable, at, 0}; }
+        entry const active{loaded.value};
         visit(at, active);
         if (active.get<entry::END>()) { return {table_end::link, at, follow_end(active).table}; }
         if (active.get<entry::STOP>()) { return {table_end::stop, at, 0}; }
@@ -8453,10 +8453,10 @@ template <memory_port Memory>
                                             chain_bounds bounds = {}) noexcept -> chain_shape {
     uint64_t const max_tables = bounds.max_tables;
     auto const next = [&](phys_addr& table) {
-        auto const walk = for_each_entry(memory, table, bounds.max_entries, [](place, entry) {});
-        if (walk.how == table_end::wraps) { return true; }
+        auto const walk = for_each_entry(memory, table, bounds.max_entries, [](position, entry) {});
+        if (walk.ended_by == table_end::wraps) { return true; }
         table = walk.next_table;
-        return walk.how == table_end::link;
+        return walk.ended_by == table_end::link;
     };
     // Brent's algorithm: `hare` advances until it meets `tortoise` again.
     phys_addr tortoise = first;
@@ -8508,23 +8508,25 @@ namespace ptspec::topa {
 /// Source: SDM vol. 3, "ToPA Errors", "Restricted Memory Access"; OUT-056, OUT-060..072, OUT-091,
 ///         OUT-112.
 template <memory_port Memory, callable<violation> Found>
-[[nodiscard]] constexpr auto validate(Memory& memory, phys_addr table, limits of, Found&& found,
+[[nodiscard]] constexpr auto validate(Memory& memory, phys_addr table, limits limits, Found&& found,
                                       uint64_t max_entries = chain_bounds{}.max_entries,
                                       restricted_memory const& restricted = {}) noexcept
     -> table_walk {
-    auto const report = [&](place at) {
+    auto const report = [&](position at) {
         return [&found, at](rule broken) { found(violation{broken, at}); };
     };
-    find_broken_rules_of_base(link_to(table), table, of.width, report({table, 0}));
-    auto const visit = [&](place at, entry active) {
-        find_broken_rules(active, at, of, report(at));
+    find_broken_rules_of_base(link_to(table), table, limits.width, report({table, 0}));
+    auto const visit = [&](position at, entry active) {
+        find_broken_rules(active, at, limits, report(at));
         // An entry beyond MAXPHYADDR in a table that starts below it.
-        phys_addr const address = table_pointer({table, at.index, 0});
-        if (!of.width.contains(address) && of.width.contains(table)) { report(at)(rule::OUT_071); }
+        phys_addr const address = table_pointer(at);
+        if (!limits.width.contains(address) && limits.width.contains(table)) {
+            report(at)(rule::OUT_071);
+        }
         if (restricted.touches(address, sizeof(entry))) { report(at)(rule::OUT_091); }
     };
     auto const entries = for_each_entry(memory, table, max_entries, visit);
-    if (entries.how == table_end::limit_reached) { report(entries.last)(rule::OUT_056); }
+    if (entries.ended_by == table_end::limit_reached) { report(entries.last)(rule::OUT_056); }
     return entries;
 }
 
@@ -8540,16 +8542,16 @@ struct chain_walk {
 /// Errors: as `validate`.
 /// Source: OUT-047, OUT-072.
 template <memory_port Memory, callable<violation> Found>
-[[nodiscard]] constexpr auto validate_chain(Memory& memory, phys_addr first, limits of,
+[[nodiscard]] constexpr auto validate_chain(Memory& memory, phys_addr first, limits limits,
                                             Found&& found, chain_bounds bounds = {},
                                             restricted_memory const& restricted = {}) noexcept
     -> chain_walk {
     auto const shape = shape_of_chain(memory, first, bounds);
     chain_walk result;
     for (phys_addr table = first; result.tables < shape.tables; table = result.last.next_table) {
-        result.last = validate(memory, table, of, found, bounds.max_entries, restricted);
+        result.last = validate(memory, table, limits, found, bounds.max_entries, restricted);
         ++result.tables;
-        if (result.last.how != table_end::link) { break; }
+        if (result.last.ended_by != table_end::link) { break; }
     }
     return result;
 }
@@ -8567,12 +8569,12 @@ struct output_hazards {
 ///         restricted memory; OUT-113 it overlaps the page of the local APIC.
 /// Source: SDM vol. 3, "Restricted Memory Access"; OUT-070, OUT-111, OUT-113.
 template <callable<rule> Found>
-constexpr void find_warnings(entry which, place at, output_hazards const& hazards,
+constexpr void find_warnings(entry word, position at, output_hazards const& hazards,
                              Found&& found) noexcept {
-    if (which.get<entry::END>()) { return; }
-    phys_addr const base = which.get<entry::Base>();
-    uint64_t const size = bytes_in(which.get<entry::Size>());
-    phys_addr const page = align_down(table_pointer({at.table, at.index, 0}), 4096);
+    if (word.get<entry::END>()) { return; }
+    phys_addr const base = word.get<entry::Base>();
+    uint64_t const size = bytes_in(word.get<entry::Size>());
+    phys_addr const page = align_down(table_pointer(at), 4096);
     bool const covers = base <= page && page - base < size;
     if (base == 0 || covers) { found(rule::OUT_070); }
     if (hazards.restricted.touches(base, size)) { found(rule::OUT_111); }
@@ -10481,7 +10483,7 @@ struct [[nodiscard]] write_result {
     constexpr explicit operator bool() const noexcept { return !fault.happened; }
 
     /// Counts `count` bytes that were consumed and stored, at least one.
-    constexpr void count_stored(topa::address_span at, uint64_t const count) noexcept {
+    constexpr void count_stored(topa::phys_range at, uint64_t const count) noexcept {
         first = has_address ? first : at.first;
         last = at.last;
         has_address = true;
@@ -11155,7 +11157,7 @@ namespace ptspec::engine {
 struct explanation {
     rule ended_by = rule::none;  ///< none: nothing ended output, or the entry could not be read
     bool has_place = false;
-    topa::place at{};     ///< of the ToPA entry, if the reason is one
+    topa::position at{};  ///< of the ToPA entry, if the reason is one
     topa::entry entry{};  ///< the entry, if it was read
     text field{};         ///< the invalid field of the entry or of the MSR
     port_fault fault{};   ///< the memory port failed: the reason is unknown
@@ -26646,7 +26648,7 @@ struct shadow_state {
     uint32_t start_offset = 0;  ///< of the processor
     output_registers direct{};  ///< of the processor, for `direct`
 
-    topa::place at{};         ///< the guest's entry
+    topa::position at{};      ///< the guest's entry
     uint64_t offset = 0;      ///< in its region: of the next piece
     phys_addr region_base{};  ///< guest-physical
     uint64_t region_size = 0;
@@ -26655,7 +26657,7 @@ struct shadow_state {
     phys_addr run_base{};  ///< host-physical, of the pages from `offset` on
     uint64_t run_bytes = 0;
 
-    topa::place first{};  ///< the position of the first entry of the first page
+    topa::position first{};  ///< the position of the first entry of the first page
     uint64_t first_offset = 0;
     topa::entry first_entry{};  ///< the guest's
 };

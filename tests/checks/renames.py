@@ -377,7 +377,7 @@ CHANGELOG = """# Changelog
 - `trace::context::bind` -> `trace::binder::put`
 - `packet::decoded::why` -> `packet::decoded::error`, since it is no rule
 - `access::refused::why` -> `access::refused::broken`
-- `topa::place` -> `output_place`
+- `topa::position` -> `output_place`
 - `old_root` -> `new_root`
 - `check(caps, wanted)` -> `check(wanted, caps)`
 - `ptspec/trace/context.hpp` -> `ptspec/trace/binder.hpp`
@@ -409,7 +409,7 @@ namespace tr = ptspec::trace;
 using namespace ptspec;
 auto both(auto one) { return one.why; }
 int main() {
-    tr::context a; trace::context{}.bind({}); a.bind(topa::place{});
+    tr::context a; trace::context{}.bind({}); a.bind(topa::position{});
     (void)a, (void)ptspec::old_root;
     auto refused = access::refused{.why = old_root};
     if (!load((1)) && load(2)) { return far(); }

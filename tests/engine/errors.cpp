@@ -212,7 +212,7 @@ TEST_CASE("errors are checked in order: the entry's address, its contents, the o
     CHECK_TWICE([](auto value) {
         output_options smrr;
         smrr.restricted = {.smrr_physbase = {0}, .smrr_physmask = {0x800}, .extra = nullptr};
-        topa::address_span const above[] = {{0x80'0000'0000, 0x80'0000'FFFF}};
+        topa::phys_range const above[] = {{0x80'0000'0000, 0x80'0000'FFFF}};
         output_options beyond;
         beyond.restricted.extra = above;
         beyond.restricted.extra_count = 1;

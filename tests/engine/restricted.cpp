@@ -91,7 +91,7 @@ TEST_CASE("SMRR protects in SMM too (OUT-114, PRG-095)") {
 
 TEST_CASE("other protected ranges may start and end at any byte, overlap, or be empty (OUT-116)") {
     CHECK_TWICE([](auto value) {
-        topa::address_span const spans[] = {
+        topa::phys_range const spans[] = {
             {value(X + 3), X + 5}, {X + 5, X + 9},       {X + 20, X + 19},  // empty
             {X + 13, X + 13},      {X + 0x7F, X + 0x90}, {0x1'0000'0000, 0x1'0000'0001}};
         auto const how = protecting(spans);
@@ -107,7 +107,7 @@ TEST_CASE("bytes to restricted memory are lost, the pointer advances (OUT-111,11
     CHECK_TWICE([](auto value) {
         size_t const count = value(size_t{32});
         return on_both([&](auto& memory) {
-            topa::address_span const spans[] = {{X + 0xFF8, X + 0xFFB}, {Y + 2, Y + 2}};
+            topa::phys_range const spans[] = {{X + 0xFF8, X + 0xFFB}, {Y + 2, Y + 2}};
             set_table(memory, A, X, Y, A | END);
             auto one = tracer_on(memory);
             one.how = protecting(spans);
@@ -129,7 +129,7 @@ TEST_CASE("bytes to restricted memory are lost, the pointer advances (OUT-111,11
         });
     });
     CHECK_TWICE([](auto value) {  // the first and last addresses include dropped bytes
-        topa::address_span const spans[] = {{X, X + 0xFFF}};
+        topa::phys_range const spans[] = {{X, X + 0xFFF}};
         listed_memory memory;
         auto one = tracer_on(memory);
         one.how = protecting(spans);
@@ -145,7 +145,7 @@ TEST_CASE("bytes to restricted memory are lost, the pointer advances (OUT-111,11
 TEST_CASE("restricted memory at or after a region's end does not change its size (OUT-111)") {
     CHECK_TWICE([](auto value) {
         for (uint64_t at = Y - 2; at < Y + 3; ++at) {
-            topa::address_span const spans[] = {{at, Y + 8}};
+            topa::phys_range const spans[] = {{at, Y + 8}};
             word_at const words[] = {{A, X}, {A + 8, Z}, {A + 16, A | END}};
             listed_memory memory{words};
             auto one = tracer_on(memory);
@@ -167,7 +167,7 @@ TEST_CASE("restricted memory at or after a region's end does not change its size
 
 TEST_CASE("a region of dropped bytes still fills: INT, STOP and END take effect (OUT-111)") {
     CHECK_TWICE([](auto value) {
-        topa::address_span const spans[] = {{X, X + 0xFFF}};
+        topa::phys_range const spans[] = {{X, X + 0xFFF}};
         word_at const words[] = {{A, X | INT}, {A + 8, B | END}, {B, X | INT | STOP}};
         listed_memory memory{words};
         auto one = tracer_on(memory);
@@ -181,7 +181,7 @@ TEST_CASE("a region of dropped bytes still fills: INT, STOP and END take effect 
                one.has_stopped() && one.is_at(B, pointers(0, 0x1000));
     });
     CHECK_TWICE([](auto value) {  // also if the dropped bytes start at the offset of the interrupt
-        topa::address_span const spans[] = {{X + 0xE00, X + 0xFFF}};
+        topa::phys_range const spans[] = {{X + 0xE00, X + 0xFFF}};
         word_at const words[] = {{A, X | INT}, {A + 8, A | END}};
         listed_memory memory{words};
         auto one = tracer_on(memory, preset::P_BDW);
@@ -196,7 +196,7 @@ TEST_CASE("a region of dropped bytes still fills: INT, STOP and END take effect 
 TEST_CASE("in error mode, reaching restricted memory is an error at that byte (OUT-111)") {
     CHECK_TWICE([](auto value) {
         return on_both([&](auto& memory) {
-            topa::address_span const spans[] = {{X + 0x803, X + 0x803}};
+            topa::phys_range const spans[] = {{X + 0x803, X + 0x803}};
             set_table(memory, A, X, A | END);
             auto one = tracer_on(memory);
             one.how = protecting(spans, restricted_access::error);
@@ -211,7 +211,7 @@ TEST_CASE("in error mode, reaching restricted memory is an error at that byte (O
         });
     });
     CHECK_TWICE([](auto value) {  // immediately, also after a link, and after the interrupt
-        topa::address_span const spans[] = {{Y, Y}};
+        topa::phys_range const spans[] = {{Y, Y}};
         word_at const words[] = {{A, X | INT}, {A + 8, B | END}, {B, Y}};
         listed_memory memory{words};
         auto one = tracer_on(memory);
@@ -226,7 +226,7 @@ TEST_CASE("in error mode, reaching restricted memory is an error at that byte (O
                enabling_fails(B, pointers(0, 1), words, preset::P_SKL, how) == rule::none;
     });
     CHECK_TWICE([](auto value) {  // STOP comes first: the pointer does not advance
-        topa::address_span const spans[] = {{Y, Y}};
+        topa::phys_range const spans[] = {{Y, Y}};
         word_at const words[] = {{A, X | STOP}, {A + 8, Y}};
         listed_memory memory{words};
         auto one = tracer_on(memory);
@@ -237,7 +237,7 @@ TEST_CASE("in error mode, reaching restricted memory is an error at that byte (O
         return one.has_stopped();
     });
     CHECK_TWICE([](auto value) {  // at the wrapped address of a single range
-        topa::address_span const spans[] = {{X, X}};
+        topa::phys_range const spans[] = {{X, X}};
         listed_memory memory;
         auto one = tracer_on(memory);
         one.how = protecting(spans, restricted_access::error);
@@ -257,7 +257,7 @@ TEST_CASE("in error mode, reaching restricted memory is an error at that byte (O
 
 TEST_CASE("a region that was entered before SMRRs change is not checked again (OUT-115, PRG-097)") {
     CHECK_TWICE([](auto value) {
-        topa::address_span const spans[] = {{X, Y + 0xFFF}};
+        topa::phys_range const spans[] = {{X, Y + 0xFFF}};
         auto const how = protecting(spans);
         return on_both([&](auto& memory) {
             set_table(memory, A, X, Y, Z, A | END);
@@ -273,7 +273,7 @@ TEST_CASE("a region that was entered before SMRRs change is not checked again (O
         });
     });
     CHECK_TWICE([](auto value) {  // ranges that end in the same way
-        topa::address_span const spans[] = {{X, Y + 0xFFF}};
+        topa::phys_range const spans[] = {{X, Y + 0xFFF}};
         word_at const words[] = {{A, X}, {A + 8, Y}, {A + 16, A | END}};
         listed_memory memory{words};
         auto one = tracer_on(memory);
@@ -284,7 +284,7 @@ TEST_CASE("a region that was entered before SMRRs change is not checked again (O
         return one.write(first_bytes(0x1002)).lost == 0x1000 && memory.runs[0] == stored_run{Y, 2};
     });
     CHECK_TWICE([](auto value) {  // a single range is entered once; TraceEn ends that
-        topa::address_span const spans[] = {{X, X + 0xFFF}};
+        topa::phys_range const spans[] = {{X, X + 0xFFF}};
         auto const how = protecting(spans, restricted_access::error);
         listed_memory memory;
         auto one = tracer_on(memory);
@@ -299,7 +299,7 @@ TEST_CASE("a region that was entered before SMRRs change is not checked again (O
         return wraps && two.has_failed(rule::OUT_111);
     });
     CHECK_TWICE([](auto value) {  // so is a table that SMRR comes to cover: at the next entry
-        topa::address_span const spans[] = {{A, A + 0xFFF}};
+        topa::phys_range const spans[] = {{A, A + 0xFFF}};
         auto const how = protecting(spans);
         return on_both([&](auto& memory) {
             set_table(memory, A, X, Y, A | END);
@@ -317,7 +317,7 @@ TEST_CASE("a table in restricted memory is an error in either mode (OUT-091,112)
     auto const body = [](auto value, restricted_access when) {
         // Each byte of an entry counts, and no adjacent byte.
         for (uint64_t byte = 0; byte < 8; ++byte) {
-            topa::address_span const spans[] = {{A + 8 + byte, A + 8 + byte}};
+            topa::phys_range const spans[] = {{A + 8 + byte, A + 8 + byte}};
             word_at const words[] = {{A, X}, {A + 8, Y}, {A + 16, A | END}};
             listed_memory memory{words};
             auto one = tracer_on(memory);
@@ -335,7 +335,7 @@ TEST_CASE("a table in restricted memory is an error in either mode (OUT-091,112)
             if (at_enable != rule::OUT_091 || past_it != rule::none) { return false; }
         }
         // The table that an END links to.
-        topa::address_span const spans[] = {{B, B + 0xFFF}};
+        topa::phys_range const spans[] = {{B, B + 0xFFF}};
         word_at const words[] = {{A, X}, {A + 8, B | END}, {B, Y}};
         listed_memory memory{words};
         auto one = tracer_on(memory);

@@ -182,7 +182,7 @@ auto count(uint64_t before, uint64_t passed) -> uint64_t {
 namespace count_stored_in_a_row {
 /// The number of bytes and the address of the last one, swapped: the addresses are one argument.
 // expect: count_stored
-// expect: address_span
+// expect: phys_range
 void count(engine::write_result& result, uint64_t first, uint64_t last) {
 #ifndef SHOULD_FAIL
     result.count_stored({first, last}, 8);

@@ -411,7 +411,7 @@ auto findings_in(ptspec::host_memory& memory) {
     size_t findings = 0;
 #ifndef SHOULD_FAIL
     auto const end = ptspec::topa::validate(memory, 0x1000, {}, [&](auto) { ++findings; });
-    return end.how == ptspec::topa::table_end::unreadable ? ~size_t{0} : findings;
+    return end.ended_by == ptspec::topa::table_end::unreadable ? ~size_t{0} : findings;
 #else
     ptspec::topa::validate(memory, 0x1000, {}, [&](auto) { ++findings; });
     return findings;

@@ -46,7 +46,7 @@ void write_bits(Word const& word, wide_bits& out) noexcept {
 
 /// Types whose `==` is defaulted.
 using compared =
-    type_list<byte_array<16>, max_phys_addr, cpuid_registers, port_value, port_fault, topa::place,
+    type_list<byte_array<16>, max_phys_addr, cpuid_registers, port_value, port_fault, topa::position,
               topa::limits, topa::region, topa::violation, topa::tables<3, 2>, topa::page_regions,
               trace::packet_counts, engine::write_result, access::msr_state, trace::return_stack>;
 
@@ -168,7 +168,7 @@ auto fw_address_math(uint64_t a, uint64_t b, uint64_t c, uint64_t d, unsigned wh
 
 // -------------------------------------------------------------------------------- ToPA
 
-auto fw_entry_rules(unsigned which, uint64_t raw, topa::place const& at, topa::limits const& of,
+auto fw_entry_rules(unsigned which, uint64_t raw, topa::position const& at, topa::limits const& of,
                     rule* out) noexcept -> size_t {
     size_t count = 0;
     auto const found = [&](rule one) { out[count++] = one; };
@@ -278,7 +278,7 @@ auto fw_walk(hooked_memory& memory, uint64_t table, uint64_t most, uint64_t* to,
              topa::table_walk& out) noexcept -> size_t {
     size_t count = 0;
     out = topa::for_each_entry(
-        memory, table, most, [&](topa::place, topa::entry current) { to[count++] = current.raw; });
+        memory, table, most, [&](topa::position, topa::entry current) { to[count++] = current.raw; });
     return count;
 }
 void fw_shape(hooked_memory& memory, uint64_t first, topa::chain_shape& out) noexcept {
@@ -289,7 +289,7 @@ void fw_validate(hooked_memory& memory, uint64_t table, topa::limits const& of, 
     out = topa::validate(memory, table, of, [&](topa::violation one) { *to++ = one; });
     chain = topa::validate_chain(memory, table, of, [&](topa::violation one) { *to++ = one; });
 }
-auto fw_warnings(uint64_t raw, topa::place const& at, topa::output_hazards const& around,
+auto fw_warnings(uint64_t raw, topa::position const& at, topa::output_hazards const& around,
                  rule* out) noexcept -> size_t {
     size_t count = 0;
     topa::find_warnings(topa::entry{raw}, at, around, [&](rule one) { out[count++] = one; });

@@ -100,8 +100,8 @@ void check_table(topa::violation const& why, topa::entry const* entries, size_t 
     for (size_t i = 0; i < room; ++i) {
         bool const is_written = good && i < size;
         require(entries[i].raw == (is_written ? word_of(wanted, i) : empty), "an entry's bits");
-        topa::place const at{wanted.base, static_cast<uint32_t>(i)};
-        require(!is_written || topa::broken_rule(entries[i], at, wanted.at().of) == rule::none,
+        topa::position const at{wanted.base, static_cast<uint32_t>(i)};
+        require(!is_written || topa::broken_rule(entries[i], at, wanted.at().limits) == rule::none,
                 "an entry of a valid table breaks no rule");
     }
 }
@@ -196,8 +196,8 @@ void check_written(request const& wanted) {
     constexpr uint64_t old = 0x5A5A'5A5A'5A5A'5A5A;
     topa::entry to[6] = {{old}, {old}, {old}, {old}, {old}, {old}};
     topa::ending const end = wanted.is_linked ? topa::link(wanted.next) : topa::no_link;
-    auto const why = topa::write_table(wanted.at().of, wanted.base, wanted.regions, wanted.count,
-                                       end, to);
+    auto const why = topa::write_table(wanted.at().limits, wanted.base, wanted.regions,
+                                       wanted.count, end, to);
     check_table(why, to, 6, wanted, old);
 }
 
@@ -214,7 +214,7 @@ void check_entry(uint64_t word, uint32_t index, request const& of) {
     if (reaches_beyond(base, of.width)) { wanted = rule::OUT_063; }
     if (!end && base % size != 0) { wanted = rule::OUT_062; }
     if ((word & 0xC2A) != 0) { wanted = rule::OUT_060; }
-    require(topa::broken_rule(topa::entry{word}, {of.base, index}, of.at().of) == wanted,
+    require(topa::broken_rule(topa::entry{word}, {of.base, index}, of.at().limits) == wanted,
             "an entry breaks the rule of the catalogue");
 }
 

@@ -139,7 +139,7 @@ struct engine_side {
     Memory& memory;
     access::msr_state now{};
     engine::output out{};
-    std::vector<topa::address_span> spans{};
+    std::vector<topa::phys_range> spans{};
     engine::output_options how{};
     uint64_t lost = 0;
     uint64_t pmis = 0;
@@ -402,7 +402,7 @@ private:
         return expected.ended_by == why && expected.has_place == reference.topa() &&
                (!expected.has_place ||
                 (expected.at ==
-                 topa::place{reference.base, static_cast<uint32_t>(reference.index())}));
+                 topa::position{reference.base, static_cast<uint32_t>(reference.index())}));
     }
 
     auto in_place(reference::output_setup const& setup, detail::reference_side const& reference)

@@ -266,7 +266,7 @@ public:
 
 private:
     dice const& from_;
-    std::vector<topa::address_span> none_;
+    std::vector<topa::phys_range> none_;
     std::uint8_t reads_[guest_pages * 512] = {};
 
     auto free_page() -> std::size_t {

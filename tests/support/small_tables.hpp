@@ -135,7 +135,7 @@ constexpr auto smrr(uint64_t base, uint64_t mask) -> engine::output_options {
 }
 
 template <size_t Count>
-constexpr auto protecting(topa::address_span const (&spans)[Count],
+constexpr auto protecting(topa::phys_range const (&spans)[Count],
                           engine::restricted_access when = engine::restricted_access::drop)
     -> engine::output_options {
     return {.restricted = {.extra = spans, .extra_count = Count}, .when_restricted = when};

@@ -66,8 +66,8 @@ TEST_CASE("a site is an address; the default processor has 52 address bits and M
     CHECK_TWICE([](auto value) {
         table_site const plain = value(uint64_t{0x5'F000});
         table_site const narrow_site{value(uint64_t{0x5'F000}), {{39}, false}};
-        return plain.base == 0x5'F000 && plain.of == limits{{52}, true} &&
-               narrow_site.base == 0x5'F000 && narrow_site.of == limits{{39}, false};
+        return plain.base == 0x5'F000 && plain.limits == limits{{52}, true} &&
+               narrow_site.base == 0x5'F000 && narrow_site.limits == limits{{39}, false};
     });
 }
 

@@ -407,8 +407,8 @@ TEST_CASE("default limits are 52 address bits and MENTRY") {
 
 TEST_CASE("places are equal when table and index are equal") {
     CHECK_TWICE([](auto value) {
-        auto const it = value(place{0x1000, 2});
-        return it == place{0x1000, 2} && it != place{0x1000, 1} && it != place{0x2000, 2} &&
-               value(place{}) == place{0, 0};
+        auto const it = value(position{0x1000, 2});
+        return it == position{0x1000, 2} && it != position{0x1000, 1} &&
+               it != position{0x2000, 2} && value(position{}) == position{0, 0};
     });
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 using namespace ptspec;
-using topa::address_span;
+using topa::phys_range;
 using topa::restricted_memory;
 using topa::address_run;
 
@@ -48,14 +48,14 @@ TEST_CASE("without a range nothing is restricted") {
     });
     CHECK_TWICE([](auto value) {
         auto const it = value(address_run{});
-        auto const span = value(address_span{});
+        auto const span = value(phys_range{});
         return is(it, false, 0) && span.first == 0 && span.last == 0;
     });
 }
 
 TEST_CASE("is_empty() needs SMRR to be invalid and extra_count to be 0") {
     CHECK_TWICE([](auto value) {
-        address_span const extra[] = {{value(uint64_t{1}), 0}};
+        phys_range const extra[] = {{value(uint64_t{1}), 0}};
         return value(restricted_memory{}).is_empty() &&
                smrr(value(uint64_t{0x8000'0000}), 0xFF80'07FF).is_empty() &&
                !smrr(value(uint64_t{0}), 0x800).is_empty() &&
@@ -146,8 +146,8 @@ TEST_CASE("a mask with gaps matches several runs of addresses (OUT-110)") {
 
 TEST_CASE("platform ranges are restricted from their first byte to their last (OUT-116)") {
     CHECK_TWICE([](auto value) {
-        address_span const extra[] = {{value(uint64_t{0x1'2345'6789}), 0x1'2345'678B},
-                                      {value(uint64_t{0x777}), 0x777}};
+        phys_range const extra[] = {{value(uint64_t{0x1'2345'6789}), 0x1'2345'678B},
+                                    {value(uint64_t{0x777}), 0x777}};
         restricted_memory const it{.extra = extra, .extra_count = 2};
         return is(it.run_from(0), false, 0x776) && is(it.run_from(0x777), true, 0x777) &&
                is(it.run_from(0x778), false, 0x1'2345'6788) &&
@@ -156,7 +156,7 @@ TEST_CASE("platform ranges are restricted from their first byte to their last (O
                is(it.run_from(0x1'2345'678C), false, top);
     });
     CHECK_TWICE([](auto value) {  // only `extra_count` of them
-        address_span const extra[] = {{value(uint64_t{0x10}), 0x1F}, {0x20, 0x2F}};
+        phys_range const extra[] = {{value(uint64_t{0x10}), 0x1F}, {0x20, 0x2F}};
         restricted_memory const it{.extra = extra, .extra_count = 1};
         return it.touches(0x1F, 1) && !it.touches(0x20, 0x10);
     });
@@ -164,9 +164,9 @@ TEST_CASE("platform ranges are restricted from their first byte to their last (O
 
 TEST_CASE("platform ranges may touch, overlap, be empty, or end at the last address (OUT-116)") {
     CHECK_TWICE([](auto value) {
-        address_span const extra[] = {{value(top - 1), top},   {0x2000, 0x3FFF}, {0x3000, 0x3007},
-                                      {0x4000, 0x4FFF},        {0x9000, 0x8FFF}, {0x9100, 0x90FF},
-                                      {value(uint64_t{1}), 0}, {top, 0x2000}};
+        phys_range const extra[] = {{value(top - 1), top},   {0x2000, 0x3FFF}, {0x3000, 0x3007},
+                                    {0x4000, 0x4FFF},        {0x9000, 0x8FFF}, {0x9100, 0x90FF},
+                                    {value(uint64_t{1}), 0}, {top, 0x2000}};
         restricted_memory const it{.extra = extra, .extra_count = 8};
         return next_change(it, 0) == 0x2000 && next_change(it, 0x2000) == 0x5000 &&
                is_restricted_at(it, 0x3FFF) && is_restricted_at(it, 0x4000) &&
@@ -178,9 +178,9 @@ TEST_CASE("platform ranges may touch, overlap, be empty, or end at the last addr
 
 TEST_CASE("SMRR and platform ranges are both restricted (OUT-110, OUT-116)") {
     CHECK_TWICE([](auto value) {
-        address_span const extra[] = {{value(uint64_t{0x807F'FFF0}), 0x8080'000F},
-                                      {0x8000'0100, 0x8000'01FF},
-                                      {0xFFFF'FFFF, 0x1'0000'0000}};
+        phys_range const extra[] = {{value(uint64_t{0x807F'FFF0}), 0x8080'000F},
+                                    {0x8000'0100, 0x8000'01FF},
+                                    {0xFFFF'FFFF, 0x1'0000'0000}};
         restricted_memory const it{.smrr_physbase = {0x8000'0000},
                                    .smrr_physmask = {0xFF80'0800},
                                    .extra = extra,
@@ -204,7 +204,7 @@ TEST_CASE("bytes touch restricted memory when one of them is inside") {
                !it.touches(0x8080'0000, 0x7F80'0000) && !it.touches(0x8080'0000, top >> 1);
     });
     CHECK_TWICE([](auto value) {  // in the last of several runs, or after it
-        address_span const extra[] = {{value(uint64_t{0x4000}), 0x4000}, {0x10, 0xF}};
+        phys_range const extra[] = {{value(uint64_t{0x4000}), 0x4000}, {0x10, 0xF}};
         restricted_memory const it{.smrr_physbase = {0x9000},
                                    .smrr_physmask = {0xFFFF'F800},
                                    .extra = extra,
@@ -240,7 +240,7 @@ TEST_CASE("stretch_from() and touches() agree with a check byte by byte (OUT-110
                                                 : (random() % 2 == 0 ? top - 0x3'FFFF : 0);
         uint64_t const mask = (random() | (random() & 0xFFFC'0000)) & 0xFFFF'FFFF;
         uint64_t const base = first + (random() & 0x3'FFFF);
-        std::vector<address_span> extra;
+        std::vector<phys_range> extra;
         for (uint64_t i = random() % 4; i != 0; --i) {
             uint64_t const from = first + random() % 0x4'0000;
             uint64_t const length = random() % 3 == 0 ? random() % 8 : random() % 0x6000;
@@ -322,7 +322,7 @@ TEST_CASE("software outside SMM reads ones from restricted memory (OUT-111, PRG-
     CHECK_TWICE([](auto value) {
         simulate::memory_model<32> ram{0x1000, {}};
         for (uint64_t i = 0; i < 32; ++i) { (void)ram.store(0x1000 + i, byte_array<1>{{0x11}}); }
-        address_span const spans[] = {{value(uint64_t{0x1004}), 0x100B}, {0x2000, 0x2FFF}};
+        phys_range const spans[] = {{value(uint64_t{0x1004}), 0x100B}, {0x2000, 0x2FFF}};
         restricted_memory const it{.extra = spans, .extra_count = 2};
         topa::memory_outside_smm seen{ram, it};
         return seen.load(0x1000) == port_value{true, 0xFFFF'FFFF'1111'1111} &&
@@ -337,7 +337,7 @@ TEST_CASE("software outside SMM reads ones from restricted memory (OUT-111, PRG-
 TEST_CASE("stores of software outside SMM into restricted memory are dropped (OUT-111)") {
     CHECK_TWICE([](auto value) {
         simulate::memory_model<32> ram{0x1000, {}};
-        address_span const spans[] = {{value(uint64_t{0x1004}), 0x1007}};
+        phys_range const spans[] = {{value(uint64_t{0x1004}), 0x1007}};
         restricted_memory const it{.extra = spans, .extra_count = 1};
         topa::memory_outside_smm seen{ram, it};
         uint8_t const bytes[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
@@ -346,7 +346,7 @@ TEST_CASE("stores of software outside SMM into restricted memory are dropped (OU
                     ram.bytes[0x04] == 0 && ram.bytes[0x07] == 0 && ram.bytes[0x08] == 7 &&
                     ram.bytes[0x0D] == 12;
         // A fault after the restricted bytes counts them as stored.
-        address_span const last[] = {{0x101C, 0x1023}};
+        phys_range const last[] = {{0x101C, 0x1023}};
         restricted_memory const end{.extra = last, .extra_count = 1};
         topa::memory_outside_smm past{ram, end};
         return good && past.store(0x101A, bytes) == 10 && ram.bytes[0x1B] == 2;

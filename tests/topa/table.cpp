@@ -390,7 +390,7 @@ TEST_CASE("default regions, endings and findings are empty") {
         auto const found = value(violation{});
         auto const made = value(topa::built<2>{});
         return wanted.base == 0 && wanted.size == region_size::size_4K && !wanted.interrupt &&
-               !wanted.stop && found.broken == rule::none && found.at == topa::place{} && made &&
+               !wanted.stop && found.broken == rule::none && found.at == topa::position{} && made &&
                made.table.entries[0].raw == 0 && made.table.entries[1].raw == 0;
     });
     CHECK_TWICE([](auto value) {

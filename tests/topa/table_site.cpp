@@ -10,7 +10,7 @@ using namespace ptspec;
 TEST_CASE("a site can be constructed from an address, with the default limits") {
     CHECK_TWICE([](auto value) {
         topa::table_site const at = value(uint64_t{0x1000});
-        return at.base == 0x1000 && at.of == topa::limits{};
+        return at.base == 0x1000 && at.limits == topa::limits{};
     });
 }
 

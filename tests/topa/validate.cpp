@@ -13,7 +13,7 @@ using topa::chain_walk;
 using topa::entry;
 using topa::violation;
 using topa::limits;
-using topa::place;
+using topa::position;
 using topa::output_hazards;
 using topa::table_end;
 using topa::table_walk;
@@ -54,8 +54,8 @@ struct findings {
     }
 };
 
-constexpr auto is(table_walk const& got, table_end how, place last, uint64_t next = 0) -> bool {
-    return got.how == how && got.last == last && got.next_table == next;
+constexpr auto is(table_walk const& got, table_end how, position last, uint64_t next = 0) -> bool {
+    return got.ended_by == how && got.last == last && got.next_table == next;
 }
 
 /// The table at 10000H.
@@ -143,7 +143,7 @@ TEST_CASE("a table must be at a multiple of 4 KB below 2^MAXPHYADDR (OUT-061,063
         auto const of_table = [](uint64_t table, limits of = skl) {
             tables<1> nothing{};
             findings found;
-            bool const unreadable = topa::validate(nothing, table, of, found).how ==
+            bool const unreadable = topa::validate(nothing, table, of, found).ended_by ==
                                     table_end::unreadable;
             return unreadable ? found : findings{.count = 9};
         };
@@ -219,7 +219,7 @@ TEST_CASE("an entry beyond 2^MAXPHYADDR is reported if the table starts below it
 TEST_CASE("an entry with a byte in restricted memory is reported (OUT-091,112)") {
     CHECK_TWICE([](auto value) {
         tables<1> memory{{{0x40'0000, 0x40'1002, 0x40'2000, 0x40'3000, 0x1'0001}}};
-        topa::address_span const extra[] = {{value(uint64_t{0x1'000F}), 0x1'0010}};
+        topa::phys_range const extra[] = {{value(uint64_t{0x1'000F}), 0x1'0010}};
         topa::restricted_memory const restricted{.extra = extra, .extra_count = 1};
         findings found;
         auto const got = topa::validate(memory, 0x1'0000, skl, found, 512, restricted);
@@ -309,7 +309,7 @@ auto reference_findings(few_pages memory, uint64_t first, limits of, uint64_t ma
         if (table % 4096 != 0) { found.push_back({rule::OUT_061, {table, 0}}); }
         if (table >= uint64_t{1} << of.width.bits) { found.push_back({rule::OUT_063, {table, 0}}); }
         for (uint64_t i = 0;; ++i) {
-            place const where{table, static_cast<uint32_t>(i)};
+            position const where{table, static_cast<uint32_t>(i)};
             if (i == max_entries) {
                 found.push_back({rule::OUT_056, where});
                 return found;
@@ -548,7 +548,7 @@ struct rules {
     }
 };
 
-constexpr auto warnings_of(uint64_t raw, place where = {0x1'0000, 0},
+constexpr auto warnings_of(uint64_t raw, position where = {0x1'0000, 0},
                            output_hazards const& hazards = {}) -> rules {
     rules found;
     topa::find_warnings(entry{raw}, where, hazards, found);
@@ -602,7 +602,7 @@ TEST_CASE("a region over the page of its entry gets a warning (OUT-070)") {
 TEST_CASE("a region over restricted memory gets a warning (OUT-111, PRG-095)") {
     CHECK_TWICE([](auto value) {
         auto const hazards = smrr_hazard();
-        place const where{0x1'0000, 0};
+        position const where{0x1'0000, 0};
         return warnings_of(value(uint64_t{0x8000'0000}), where, hazards).are(rule::OUT_111) &&
                warnings_of(value(uint64_t{0x807F'F000}), where, hazards).are(rule::OUT_111) &&
                warnings_of(value(uint64_t{0x8080'0000}), where, hazards).are() &&
@@ -612,7 +612,7 @@ TEST_CASE("a region over restricted memory gets a warning (OUT-111, PRG-095)") {
                warnings_of(value(uint64_t{0x1'8000'0000}), where, hazards).are();
     });
     CHECK_TWICE([](auto value) {
-        topa::address_span const extra[] = {{value(uint64_t{0x40'1FFF}), 0x40'1FFF}};
+        topa::phys_range const extra[] = {{value(uint64_t{0x40'1FFF}), 0x40'1FFF}};
         output_hazards const hazards{.restricted = {.extra = extra, .extra_count = 1}, .apic = {}};
         return warnings_of(0x40'1000, {0x1'0000, 0}, hazards).are(rule::OUT_111) &&
                warnings_of(0x40'0040, {0x1'0000, 0}, hazards).are(rule::OUT_111) &&
@@ -624,7 +624,7 @@ TEST_CASE("a region over restricted memory gets a warning (OUT-111, PRG-095)") {
 TEST_CASE("a region over the page of the local APIC gets a warning (OUT-113, PRG-096)") {
     CHECK_TWICE([](auto value) {
         auto const hazards = apic_hazard();
-        place const where{0x1'0000, 0};
+        position const where{0x1'0000, 0};
         return warnings_of(value(uint64_t{0xFEE0'0000}), where, hazards).are(rule::OUT_113) &&
                warnings_of(value(uint64_t{0xFEE0'1000}), where, hazards).are() &&
                warnings_of(value(uint64_t{0xFED0'0200}), where, hazards).are() &&

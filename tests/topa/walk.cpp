@@ -16,7 +16,6 @@ using topa::chain_shape;
 using topa::distance;
 using topa::entry;
 using topa::limits;
-using topa::place;
 using topa::position;
 using topa::restricted_memory;
 using topa::table_end;
@@ -277,7 +276,7 @@ TEST_CASE("an entry in restricted memory is an error before it is read (OUT-091,
                topa::load_entry(memory, {0x8000'1000, 0, 0}, atm);
     });
     CHECK_TWICE([](auto value) {  // also after END
-        topa::address_span const extra[] = {{value(uint64_t{0x2'0000}), 0x2'0FFF}};
+        topa::phys_range const extra[] = {{value(uint64_t{0x2'0000}), 0x2'0FFF}};
         restricted_memory const restricted{.extra = extra, .extra_count = 1};
         few_words memory{{{0x1'0008, 0x2'0001}, {0x2'0000, 0x40'0000}}};
         return is_error(topa::load_entry(memory, {0x1'0000, 1, 0}, skl, restricted), rule::OUT_091,
@@ -287,7 +286,7 @@ TEST_CASE("an entry in restricted memory is an error before it is read (OUT-091,
     CHECK_TWICE([](auto value) {  // for any of its eight bytes
         few_words memory{{{0x1'0008, 0x40'0000}}};
         for (uint64_t byte = value(uint64_t{0x1'0000}); byte < 0x1'0018; ++byte) {
-            topa::address_span const extra[] = {{byte, byte}};
+            topa::phys_range const extra[] = {{byte, byte}};
             restricted_memory const restricted{.extra = extra, .extra_count = 1};
             bool const inside = 0x1'0008 <= byte && byte < 0x1'0010;
             auto const got = topa::load_entry(memory, {0x1'0000, 1, 0}, skl, restricted);
@@ -299,7 +298,7 @@ TEST_CASE("an entry in restricted memory is an error before it is read (OUT-091,
 
 TEST_CASE("of several errors of one entry the one with the lowest number is returned") {
     CHECK_TWICE([](auto value) {
-        topa::address_span const all[] = {{0, top}};
+        topa::phys_range const all[] = {{0, top}};
         restricted_memory const restricted{.extra = all, .extra_count = 1};
         few_words memory{ring_words};
         return topa::load_entry(memory, {value(top), 0, 0}, skl, restricted).broken ==
@@ -382,7 +381,7 @@ TEST_CASE("tracing cannot start outside the region (OUT-064)") {
 
 TEST_CASE("load_first_entry() returns errors of the entry before those of the offset") {
     CHECK_TWICE([](auto value) {
-        topa::address_span const extra[] = {{0x2'0000, 0x2'0000}};
+        topa::phys_range const extra[] = {{0x2'0000, 0x2'0000}};
         restricted_memory const restricted{.extra = extra, .extra_count = 1};
         few_words memory{{{0x1'0000, value(uint64_t{0x40'0002})}, {0x2'0000, 0x40'0000}}};
         auto const broken = topa::load_first_entry(memory, {0x1'0000, 0, 0x1000}, skl);
@@ -544,11 +543,11 @@ namespace {
 
 /// The entries that a walk visits.
 struct visits {
-    place at[16] = {};
+    position at[16] = {};
     uint64_t raw[16] = {};
     size_t count = 0;
 
-    constexpr void operator()(place where, entry current) {
+    constexpr void operator()(position where, entry current) {
         at[count] = where;
         raw[count++] = current.raw;
     }
@@ -557,7 +556,7 @@ struct visits {
     [[nodiscard]] constexpr auto are(uint64_t table, Numbers... wanted) const -> bool {
         uint32_t i = 0;
         auto const same = [&](uint64_t number) {
-            bool const is = at[i] == place{table, i} && raw[i] == number;
+            bool const is = at[i] == position{table, i} && raw[i] == number;
             ++i;
             return is;
         };
@@ -565,8 +564,8 @@ struct visits {
     }
 };
 
-constexpr auto is(table_walk const& got, table_end how, place last, uint64_t next = 0) -> bool {
-    return got.how == how && got.last == last && got.next_table == next;
+constexpr auto is(table_walk const& got, table_end how, position last, uint64_t next = 0) -> bool {
+    return got.ended_by == how && got.last == last && got.next_table == next;
 }
 
 }  // namespace
@@ -661,8 +660,8 @@ TEST_CASE("a table without END and STOP wraps after the maximum of 2^25 entries 
     computed_words memory{[](uint64_t) { return port_value{true, 0x40'0000}; }};
     uint64_t seen = 0;
     bool in_order = true;
-    auto const got = topa::for_each_entry(memory, 0x1'0000, top, [&](place at, entry) {
-        in_order = in_order && at == place{0x1'0000, static_cast<uint32_t>(seen)};
+    auto const got = topa::for_each_entry(memory, 0x1'0000, top, [&](position at, entry) {
+        in_order = in_order && at == position{0x1'0000, static_cast<uint32_t>(seen)};
         ++seen;
     });
     CHECK(is(got, table_end::wraps, {0x1'0000, 0x1FF'FFFF}));
@@ -674,7 +673,8 @@ TEST_CASE("a table without END and STOP wraps after the maximum of 2^25 entries 
 
 TEST_CASE("a default table_walk is a link at entry 0") {
     CHECK_TWICE([](auto value) {
-        return is(value(table_walk{}), table_end::link, {0, 0}) && value(place{}) == place{0, 0};
+        return is(value(table_walk{}), table_end::link, {0, 0}) &&
+               value(position{}) == position{0, 0};
     });
 }
 

@@ -189,7 +189,7 @@ inline void validate(session& in, words& given) {
     std::vector<std::pair<std::uint32_t, rule>> findings;
     constexpr std::size_t max_findings = 0x1'0000;
     bool too_many = false;
-    auto const found = [&](topa::place at, rule broken) {
+    auto const found = [&](topa::position at, rule broken) {
         too_many = too_many || findings.size() == max_findings;
         if (!too_many) { findings.emplace_back(at.index, broken); }
     };
@@ -200,7 +200,7 @@ inline void validate(session& in, words& given) {
             if (one.broken != rule::OUT_056 || of.many_entries) { found(one.at, one.broken); }
         },
         most, around.restricted);
-    (void)topa::for_each_entry(in.memory, table, most, [&](topa::place at, topa::entry current) {
+    (void)topa::for_each_entry(in.memory, table, most, [&](topa::position at, topa::entry current) {
         topa::find_warnings(current, at, around, [&](rule warning) {
             if (warning != rule::OUT_070) { found(at, warning); }
         });

@@ -15,7 +15,7 @@ concept word_like = requires(Word a, Word b) {
     Word{uint64_t{1}};
     { a + b } -> convertible_to<Word>;
     { a - b } -> convertible_to<Word>;
-    { a& b } -> convertible_to<Word>;
+    { (a & b) } -> convertible_to<Word>;
     { a | b } -> convertible_to<Word>;
     { a << b } -> convertible_to<Word>;
     { a >> b } -> convertible_to<Word>;

@@ -30,8 +30,9 @@ constexpr void check_entry([[maybe_unused]] size_t table, [[maybe_unused]] size_
     }
 }
 
-/// One call for each entry, so that compilers show which one is wrong: g++ shows an argument as it
-/// is written, and clang 14 and 16 show no template arguments.
+/// Calls `check_entry` for each entry, so that the back-trace of the compiler has the index of the
+/// wrong one. g++ prints arguments as the source has them, so the index is a template argument;
+/// clang 14 and 16 print no template arguments, so it is a number, too.
 template <size_t Table, size_t... Index>
 constexpr void check_entries(index_list<Index...>, violation violated) {
     (check_entry(Table, Index, violated.at.index == Index ? violated.broken : rule::none), ...);
@@ -49,7 +50,7 @@ template <size_t Entries, size_t Room>
 constexpr auto build(table_site at, region const (&regions)[Room], ending end) noexcept
     -> built<Entries> {
     built<Entries> result;
-    result.violated = write_table(at.of, at.base, regions, Room - 1, end, result.table.entries);
+    result.violated = write_table(at.limits, at.base, regions, Room - 1, end, result.table.entries);
     return result;
 }
 
@@ -93,13 +94,13 @@ template <detail::table_site_like At = table_site, same_as<region>... Regions>
 ///
 /// Errors: OUT-061, OUT-062, OUT-063.
 /// Source: OUT-100..103.
-[[nodiscard]] constexpr auto try_single_entry(table_site at, region which) noexcept -> built<2> {
-    return try_ring(at, which);
+[[nodiscard]] constexpr auto try_single_entry(table_site at, region wanted) noexcept -> built<2> {
+    return try_ring(at, wanted);
 }
 template <detail::table_site_like At = table_site>
-[[nodiscard]] consteval auto single_entry(At const& at, region const& which) {
-    detail::require_constants(at, which);
-    return detail::checked(try_single_entry(at, which));
+[[nodiscard]] consteval auto single_entry(At const& at, region const& wanted) {
+    detail::require_constants(at, wanted);
+    return detail::checked(try_single_entry(at, wanted));
 }
 
 // ------------------------------------------------------------------------------------ when full
@@ -115,7 +116,8 @@ template <same_as<region>... Regions>
     constexpr size_t count = sizeof...(Regions);
     region wanted[count + 1] = {regions..., region{}};
     if (count != 0) { wanted[count - 1].stop = true; }
-    return detail::build < count == 0 ? 1 : count > (at, wanted, no_link);
+    constexpr size_t entries = count == 0 ? 1 : count;
+    return detail::build<entries>(at, wanted, no_link);
 }
 template <detail::table_site_like At = table_site, same_as<region>... Regions>
 [[nodiscard]] consteval auto stop_on_full(At const& at, Regions const&... regions) {
@@ -175,14 +177,14 @@ template <detail::table_site_like At = table_site, same_as<region>... Regions>
 
 /// A request for one table of a chain.
 template <size_t Count>
-struct part {
+struct chain_table {
     table_site at;
     region regions[Count];
 };
 template <same_as<region>... Regions>
     requires(sizeof...(Regions) != 0)
 [[nodiscard]] constexpr auto table_at(table_site at, Regions... regions) noexcept
-    -> part<sizeof...(Regions)> {
+    -> chain_table<sizeof...(Regions)> {
     return {at, {regions...}};
 }
 
@@ -239,19 +241,19 @@ struct built_chain {
 namespace detail {
 
 template <size_t... Number, size_t... Count>
-constexpr auto build_chain(index_list<Number...>, part<Count> const&... parts) noexcept
+constexpr auto build_chain(index_list<Number...>, chain_table<Count> const&... requests) noexcept
     -> built_chain<(Count + 1)...> {
     constexpr size_t last = sizeof...(Count) - 1;
-    phys_addr const bases[] = {parts.at.base...};
+    phys_addr const bases[] = {requests.at.base...};
     built_chain<(Count + 1)...> result;
-    auto const write = [&](size_t number, auto const& wanted, size_t count, entry* to) {
+    auto const write = [&](size_t number, auto const& wanted, size_t count, entry* entries) {
         if (!result) { return; }
         phys_addr const next = bases[number == last ? 0 : number + 1];
-        result.violated = write_table(wanted.at.of, wanted.at.base, wanted.regions, count,
-                                      link(next), to);
+        result.violated = write_table(wanted.at.limits, wanted.at.base, wanted.regions, count,
+                                      link(next), entries);
         result.number = number;
     };
-    (write(Number, parts, Count, table_of<Number>(result.tables).entries), ...);
+    (write(Number, requests, Count, table_of<Number>(result.tables).entries), ...);
     return result
                ? result
                : built_chain<(Count + 1)...>{.violated = result.violated, .number = result.number};
@@ -275,15 +277,15 @@ constexpr auto checked(index_list<Number...>, built_chain<Entries...> const& res
 /// Source: OUT-047, OUT-142, PRG-128.
 template <size_t... Count>
     requires(sizeof...(Count) != 0)
-[[nodiscard]] constexpr auto try_chain(part<Count> const&... parts) noexcept
+[[nodiscard]] constexpr auto try_chain(chain_table<Count> const&... requests) noexcept
     -> built_chain<(Count + 1)...> {
-    return detail::build_chain(make_index_list<sizeof...(Count)>{}, parts...);
+    return detail::build_chain(make_index_list<sizeof...(Count)>{}, requests...);
 }
 template <size_t... Count>
     requires(sizeof...(Count) != 0)
-[[nodiscard]] consteval auto chain(part<Count> const&... parts) {
-    detail::require_constants(parts.at...);
-    return detail::checked(make_index_list<sizeof...(Count)>{}, try_chain(parts...));
+[[nodiscard]] consteval auto chain(chain_table<Count> const&... requests) {
+    detail::require_constants(requests.at...);
+    return detail::checked(make_index_list<sizeof...(Count)>{}, try_chain(requests...));
 }
 
 }  // namespace ptspec::topa

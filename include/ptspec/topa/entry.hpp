@@ -90,24 +90,24 @@ struct end_entry : bit_word<end_entry, uint64_t> {
 ///         size; OUT-063 an address beyond MAXPHYADDR.
 /// Source: OUT-042, OUT-061..063.
 template <class Found>
-constexpr void find_broken_rules_of_base(entry which, phys_addr base, max_phys_addr width,
+constexpr void find_broken_rules_of_base(entry word, phys_addr base, max_phys_addr width,
                                          Found&& found) noexcept {
-    bool const end = which.get<entry::END>();
+    bool const end = word.get<entry::END>();
     if (end && !is_aligned(base, 4096)) { found(rule::OUT_061); }
-    if (!end && !is_aligned(base, bytes_in(which.get<entry::Size>()))) { found(rule::OUT_062); }
+    if (!end && !is_aligned(base, bytes_in(word.get<entry::Size>()))) { found(rule::OUT_062); }
     if (!width.contains(base)) { found(rule::OUT_063); }
 }
 
-/// Calls `found` with every rule that an entry breaks at any place in a table, in the order of
-/// their numbers.
+/// Calls `found` with every rule that an entry breaks at any position, in the order of their
+/// numbers.
 ///
 /// Errors: OUT-060 reserved bit; OUT-062, OUT-063 as above; OUT-065 END with INT or STOP.
 /// Source: OUT-043, OUT-060..065.
 template <callable<rule> Found>
-constexpr void find_broken_rules(entry which, max_phys_addr width, Found&& found) noexcept {
-    if (which.reserved_bits_set() != 0) { found(rule::OUT_060); }
-    find_broken_rules_of_base(which, which.get<entry::Base>(), width, found);
-    if (which.get<entry::END>() && (which.get<entry::INT>() || which.get<entry::STOP>())) {
+constexpr void find_broken_rules(entry word, max_phys_addr width, Found&& found) noexcept {
+    if (word.reserved_bits_set() != 0) { found(rule::OUT_060); }
+    find_broken_rules_of_base(word, word.get<entry::Base>(), width, found);
+    if (word.get<entry::END>() && (word.get<entry::INT>() || word.get<entry::STOP>())) {
         found(rule::OUT_065);
     }
 }
@@ -121,43 +121,49 @@ struct limits {
     ///
     /// Source: REG-070, REG-163.
     template <class Capabilities>
-    [[nodiscard]] static constexpr auto of(Capabilities const& processor) noexcept -> limits {
-        return {processor.max_phys_addr(), processor.has_topa_of_many_entries()};
+    [[nodiscard]] static constexpr auto of(Capabilities const& caps) noexcept -> limits {
+        return {caps.max_phys_addr(), caps.has_topa_of_many_entries()};
     }
 
     friend constexpr auto operator==(limits, limits) -> bool = default;
 };
 
-/// A place in a table: the table, and the number of an entry in it.
-struct place {
+/// A position in a chain of tables, as the two output MSRs hold it: of an entry (offset 0), or of a
+/// byte in the region of this entry.
+///
+/// Units:  `index` counts entries of 8 bytes; `offset` counts bytes from the start of the entry's
+///         region.
+/// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-046, OUT-050, OUT-053.
+struct position {
     phys_addr table{};
     uint32_t index = 0;
+    uint32_t offset = 0;
 
-    friend constexpr auto operator==(place, place) -> bool = default;
+    friend constexpr auto operator==(position const&, position const&) -> bool = default;
 };
 
-/// Calls `found` with every rule that an entry breaks at its place in a table, in the order of
-/// their numbers.
+/// Calls `found` with every rule that an entry breaks at its position in a table, in the order of
+/// their numbers. The offset of the position does not matter.
 ///
-/// Errors: those of an entry at any place; OUT-066 END in entry 0. Without MENTRY also OUT-067 an
-///         output region that is not entry 0; OUT-068 END to another table.
+/// Errors: those of an entry at any position; OUT-066 END in entry 0. Without MENTRY also OUT-067
+///         an output region that is not entry 0; OUT-068 END to another table.
 /// Source: OUT-060..068, OUT-072, OUT-100.
 template <callable<rule> Found>
-constexpr void find_broken_rules(entry which, place at, limits of, Found&& found) noexcept {
-    bool const end = which.get<entry::END>();
-    find_broken_rules(which, of.width, found);
+constexpr void find_broken_rules(entry word, position at, limits limits, Found&& found) noexcept {
+    bool const end = word.get<entry::END>();
+    find_broken_rules(word, limits.width, found);
     if (end && at.index == 0) { found(rule::OUT_066); }
-    if (of.many_entries) { return; }
+    if (limits.many_entries) { return; }
     if (!end && at.index != 0) { found(rule::OUT_067); }
-    if (end && which.get<entry::Base>() != at.table) { found(rule::OUT_068); }
+    if (end && word.get<entry::Base>() != at.table) { found(rule::OUT_068); }
 }
 
-/// The first rule, by number, that an entry breaks at its place in a table.
+/// The first rule, by number, that an entry breaks at its position in a table.
 ///
 /// Source: OUT-060..068.
-[[nodiscard]] constexpr auto broken_rule(entry which, place at, limits of) noexcept -> rule {
+[[nodiscard]] constexpr auto broken_rule(entry word, position at, limits limits) noexcept -> rule {
     first_rule first;
-    find_broken_rules(which, at, of, first);
+    find_broken_rules(word, at, limits, first);
     return first.broken;
 }
 

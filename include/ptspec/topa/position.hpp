@@ -3,7 +3,8 @@
 
 #include <ptspec/topa/entry.hpp>
 
-/// The output position in a chain of ToPA tables: where the next byte of trace is stored.
+/// Functions of a position in a chain of ToPA tables: where the next byte of trace is stored, and
+/// the position after it.
 namespace ptspec::topa {
 
 using reg::ia32_rtit_output_base;
@@ -13,19 +14,6 @@ using reg::ia32_rtit_output_mask_ptrs;
 ///
 /// Source: OUT-046.
 inline constexpr uint32_t last_index = address_math::max_entries - 1;
-
-/// A place in a chain of tables, as the two output MSRs hold it.
-///
-/// Units:  `index` counts entries of 8 bytes; `offset` counts bytes from the start of the entry's
-///         region.
-/// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-046, OUT-050, OUT-053.
-struct position {
-    phys_addr table{};
-    uint32_t index = 0;
-    uint32_t offset = 0;
-
-    friend constexpr auto operator==(position const&, position const&) -> bool = default;
-};
 
 /// The position that the two MSRs hold.
 ///
@@ -57,7 +45,7 @@ struct position {
     return address_math::table_pointer(where.table.value, uint64_t{where.index});
 }
 
-/// The physical address at which the next byte of trace is stored. `current` is the entry at
+/// The physical address at which the next byte of trace is stored. `active` is the entry at
 /// `where`.
 ///
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-051.

@@ -9,7 +9,7 @@
 namespace ptspec::topa {
 
 /// The addresses from `first` to `last`, both inclusive. Empty when `last` is lower.
-struct address_span {
+struct phys_range {
     phys_addr first{};
     phys_addr last{};
 };
@@ -26,7 +26,7 @@ struct address_run {
 struct restricted_memory {
     reg::ia32_smrr_physbase smrr_physbase{};
     reg::ia32_smrr_physmask smrr_physmask{};
-    address_span const* extra = nullptr;  ///< borrowed
+    phys_range const* extra = nullptr;  ///< borrowed
     size_t extra_count = 0;
 
     /// True when nothing is restricted.
@@ -41,7 +41,7 @@ struct restricted_memory {
     [[nodiscard]] constexpr auto run_from(phys_addr address) const noexcept -> address_run {
         address_run found{false, ~uint64_t{0}};
         if (is_empty()) { return found; }
-        auto const until = [&](phys_addr last) {
+        auto const limit_to = [&](phys_addr last) {
             if (last < found.last) { found.last = last; }
         };
         constexpr uint64_t below_4G = low_bits(32);
@@ -50,16 +50,16 @@ struct restricted_memory {
             uint64_t const mask = smrr_physmask.get<reg::ia32_smrr_physmask::PhysMask>();
             uint64_t const base = smrr_physbase.get<reg::ia32_smrr_physbase::PhysBase>();
             found.restricted = ((address.value ^ base) & mask) == 0;
-            until(address.value | (mask == 0 ? below_4G : (mask & (0 - mask)) - 1));
+            limit_to(address.value | (mask == 0 ? below_4G : (mask & (0 - mask)) - 1));
         }
         for (size_t i = 0; i < extra_count; ++i) {
             auto const& one = extra[i];
             if (one.last < one.first || one.last < address) { continue; }
             if (address < one.first) {
-                until(one.first.value - 1);
+                limit_to(one.first.value - 1);
             } else {
                 found.restricted = true;
-                until(one.last);
+                limit_to(one.last);
             }
         }
         return found;

@@ -29,9 +29,9 @@ struct region {
 };
 
 /// The entry for a region. Address bits 11:0 are dropped.
-[[nodiscard]] constexpr auto entry_for(region which) noexcept -> entry {
-    return entry{}.with(entry::INT{which.interrupt}, entry::STOP{which.stop},
-                        entry::Size{which.size}, entry::Base{wrapped{which.base.value}});
+[[nodiscard]] constexpr auto entry_for(region wanted) noexcept -> entry {
+    return entry{}.with(entry::INT{wanted.interrupt}, entry::STOP{wanted.stop},
+                        entry::Size{wanted.size}, entry::Base{wrapped{wanted.base.value}});
 }
 
 /// A table as in memory. It must be placed at the physical address that it was built for, a
@@ -47,7 +47,7 @@ struct table {
 /// A broken rule, and the entry that breaks it.
 struct violation {
     rule broken = rule::none;
-    place at{};
+    position at{};
 
     friend constexpr auto operator==(violation, violation) -> bool = default;
 };
@@ -87,24 +87,25 @@ inline constexpr ending no_link{};
 namespace detail {
 
 /// The rule that a region breaks. Checks the base bits 11:0, too, which an entry does not hold.
-constexpr auto check_region(region which, place at, limits of) noexcept -> rule {
-    return !is_aligned(which.base, 4096) ? rule::OUT_062 : broken_rule(entry_for(which), at, of);
+constexpr auto check_region(region wanted, position at, limits limits) noexcept -> rule {
+    return !is_aligned(wanted.base, 4096) ? rule::OUT_062
+                                          : broken_rule(entry_for(wanted), at, limits);
 }
 
 /// The rule that the end of a table breaks.
-constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcept -> rule {
+constexpr auto check_ending(ending end, bool stops, position at, limits limits) noexcept -> rule {
     if (!end.is_link) {
-        return !stops ? rule::OUT_056 : !of.many_entries ? rule::OUT_067 : rule::none;
+        return !stops ? rule::OUT_056 : !limits.many_entries ? rule::OUT_067 : rule::none;
     }
-    rule const broken = check_table_base(end.next_table, of.width);
-    return broken != rule::none ? broken : broken_rule(link_to(end.next_table), at, of);
+    rule const broken = check_table_base(end.next_table, limits.width);
+    return broken != rule::none ? broken : broken_rule(link_to(end.next_table), at, limits);
 }
 
 }  // namespace detail
 
 /// Writes a table of `count` regions, `region_at(0)` and so on, and a link if `end` is one, into
-/// `to`, which has room for `count` entries and one more for a link. All builders use it. Call it
-/// directly when the number of regions is known only at run time.
+/// `entries`, which has room for `count` entries and one more for a link. All builders use it. Call
+/// it directly when the number of regions is known only at run time.
 ///
 /// Units:  `base` is the address of the table.
 /// Errors: OUT-061 a table's address not a multiple of 4 KB; OUT-062 region not aligned to its
@@ -115,34 +116,36 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045..047, OUT-056,
 ///         OUT-060..068, OUT-071, OUT-072.
 template <class RegionAt>
-[[nodiscard]] constexpr auto write_table(limits of, phys_addr base, size_t count,
-                                         RegionAt const& region_at, ending end, entry* to) noexcept
-    -> violation {
-    constexpr uint64_t most = address_math::max_entries;
-    if (count > most - (end.is_link ? 1 : 0)) { return {rule::OUT_046, {base, most - 1}}; }
-    place at{base, static_cast<uint32_t>(count)};
-    if (rule const broken = check_table_base(base, of.width); broken != rule::none) {
+[[nodiscard]] constexpr auto write_table(limits limits, phys_addr base, size_t count,
+                                         RegionAt const& region_at, ending end,
+                                         entry* entries) noexcept -> violation {
+    constexpr uint64_t max_entries = address_math::max_entries;
+    if (count > max_entries - (end.is_link ? 1 : 0)) {
+        return {rule::OUT_046, {base, max_entries - 1}};
+    }
+    position at{base, static_cast<uint32_t>(count)};
+    if (rule const broken = check_table_base(base, limits.width); broken != rule::none) {
         return {broken, at};
     }
     if (count == 0) { return {rule::OUT_066, at}; }
-    place const last{base, end.is_link ? at.index : at.index - 1};
-    if (!of.width.contains(address_math::table_pointer(base.value, uint64_t{last.index}))) {
+    position const last{base, end.is_link ? at.index : at.index - 1};
+    if (!limits.width.contains(address_math::table_pointer(base.value, uint64_t{last.index}))) {
         return {rule::OUT_071, last};
     }
     for (at.index = 0; at.index < count; ++at.index) {
-        rule const broken = detail::check_region(region_at(at.index), at, of);
+        rule const broken = detail::check_region(region_at(at.index), at, limits);
         if (broken != rule::none) { return {broken, at}; }
     }
-    rule const broken = detail::check_ending(end, region_at(count - 1).stop, at, of);
+    rule const broken = detail::check_ending(end, region_at(count - 1).stop, at, limits);
     if (broken != rule::none) { return {broken, at}; }
-    for (size_t i = 0; i < count; ++i) { to[i] = entry_for(region_at(i)); }
-    if (end.is_link) { to[count] = link_to(end.next_table); }
+    for (size_t i = 0; i < count; ++i) { entries[i] = entry_for(region_at(i)); }
+    if (end.is_link) { entries[count] = link_to(end.next_table); }
     return {};
 }
-[[nodiscard]] constexpr auto write_table(limits of, phys_addr base, region const* regions,
-                                         size_t count, ending end, entry* to) noexcept
+[[nodiscard]] constexpr auto write_table(limits limits, phys_addr base, region const* regions,
+                                         size_t count, ending end, entry* entries) noexcept
     -> violation {
-    return write_table(of, base, count, [=](size_t i) { return regions[i]; }, end, to);
+    return write_table(limits, base, count, [=](size_t i) { return regions[i]; }, end, entries);
 }
 
 }  // namespace topa

@@ -8,13 +8,13 @@ namespace ptspec::topa {
 /// The address of a table, and the limits of its processor.
 struct table_site {
     phys_addr base;
-    limits of;
+    topa::limits limits;
 
-    constexpr table_site(phys_addr table, limits processor = {}) noexcept
-        : base{table}, of{processor} {}
+    constexpr table_site(phys_addr table, topa::limits processor = {}) noexcept
+        : base{table}, limits{processor} {}
     /// The cast avoids a warning inside this header when the address is an int.
-    constexpr table_site(integral auto table, limits processor = {}) noexcept
-        : base{static_cast<uint64_t>(table)}, of{processor} {}
+    constexpr table_site(integral auto table, topa::limits processor = {}) noexcept
+        : base{static_cast<uint64_t>(table)}, limits{processor} {}
 };
 
 namespace detail {
@@ -26,8 +26,8 @@ concept table_site_like = convertible_to<At const&, table_site>;
 constexpr auto is_known(table_site const& at) noexcept -> bool {
     return ptspec::detail::is_known(at.base.value);
 }
-constexpr auto is_known(region const& which) noexcept -> bool {
-    return ptspec::detail::is_known(which.base.value);
+constexpr auto is_known(region const& wanted) noexcept -> bool {
+    return ptspec::detail::is_known(wanted.base.value);
 }
 constexpr auto is_known(phys_addr const& address) noexcept -> bool {
     return ptspec::detail::is_known(address.value);

@@ -19,23 +19,25 @@ namespace ptspec::topa {
 /// Source: SDM vol. 3, "ToPA Errors", "Restricted Memory Access"; OUT-056, OUT-060..072, OUT-091,
 ///         OUT-112.
 template <memory_port Memory, callable<violation> Found>
-[[nodiscard]] constexpr auto validate(Memory& memory, phys_addr table, limits of, Found&& found,
+[[nodiscard]] constexpr auto validate(Memory& memory, phys_addr table, limits limits, Found&& found,
                                       uint64_t max_entries = chain_bounds{}.max_entries,
                                       restricted_memory const& restricted = {}) noexcept
     -> table_walk {
-    auto const report = [&](place at) {
+    auto const report = [&](position at) {
         return [&found, at](rule broken) { found(violation{broken, at}); };
     };
-    find_broken_rules_of_base(link_to(table), table, of.width, report({table, 0}));
-    auto const visit = [&](place at, entry active) {
-        find_broken_rules(active, at, of, report(at));
+    find_broken_rules_of_base(link_to(table), table, limits.width, report({table, 0}));
+    auto const visit = [&](position at, entry active) {
+        find_broken_rules(active, at, limits, report(at));
         // An entry beyond MAXPHYADDR in a table that starts below it.
-        phys_addr const address = table_pointer({table, at.index, 0});
-        if (!of.width.contains(address) && of.width.contains(table)) { report(at)(rule::OUT_071); }
+        phys_addr const address = table_pointer(at);
+        if (!limits.width.contains(address) && limits.width.contains(table)) {
+            report(at)(rule::OUT_071);
+        }
         if (restricted.touches(address, sizeof(entry))) { report(at)(rule::OUT_091); }
     };
     auto const entries = for_each_entry(memory, table, max_entries, visit);
-    if (entries.how == table_end::limit_reached) { report(entries.last)(rule::OUT_056); }
+    if (entries.ended_by == table_end::limit_reached) { report(entries.last)(rule::OUT_056); }
     return entries;
 }
 
@@ -51,16 +53,16 @@ struct chain_walk {
 /// Errors: as `validate`.
 /// Source: OUT-047, OUT-072.
 template <memory_port Memory, callable<violation> Found>
-[[nodiscard]] constexpr auto validate_chain(Memory& memory, phys_addr first, limits of,
+[[nodiscard]] constexpr auto validate_chain(Memory& memory, phys_addr first, limits limits,
                                             Found&& found, chain_bounds bounds = {},
                                             restricted_memory const& restricted = {}) noexcept
     -> chain_walk {
     auto const shape = shape_of_chain(memory, first, bounds);
     chain_walk result;
     for (phys_addr table = first; result.tables < shape.tables; table = result.last.next_table) {
-        result.last = validate(memory, table, of, found, bounds.max_entries, restricted);
+        result.last = validate(memory, table, limits, found, bounds.max_entries, restricted);
         ++result.tables;
-        if (result.last.how != table_end::link) { break; }
+        if (result.last.ended_by != table_end::link) { break; }
     }
     return result;
 }
@@ -78,12 +80,12 @@ struct output_hazards {
 ///         restricted memory; OUT-113 it overlaps the page of the local APIC.
 /// Source: SDM vol. 3, "Restricted Memory Access"; OUT-070, OUT-111, OUT-113.
 template <callable<rule> Found>
-constexpr void find_warnings(entry which, place at, output_hazards const& hazards,
+constexpr void find_warnings(entry word, position at, output_hazards const& hazards,
                              Found&& found) noexcept {
-    if (which.get<entry::END>()) { return; }
-    phys_addr const base = which.get<entry::Base>();
-    uint64_t const size = bytes_in(which.get<entry::Size>());
-    phys_addr const page = align_down(table_pointer({at.table, at.index, 0}), 4096);
+    if (word.get<entry::END>()) { return; }
+    phys_addr const base = word.get<entry::Base>();
+    uint64_t const size = bytes_in(word.get<entry::Size>());
+    phys_addr const page = align_down(table_pointer(at), 4096);
     bool const covers = base <= page && page - base < size;
     if (base == 0 || covers) { found(rule::OUT_070); }
     if (hazards.restricted.touches(base, size)) { found(rule::OUT_111); }

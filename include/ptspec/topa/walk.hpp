@@ -27,11 +27,11 @@ struct loaded_entry {
 /// in entry 0 is an error, so at most two entries are read, each once.
 ///
 /// Errors: OUT-061 table not at a multiple of 4 KB; OUT-071 entry beyond MAXPHYADDR; OUT-091 entry
-///         in restricted memory; the rules that the entry breaks at its place.
+///         in restricted memory; the rules that the entry breaks at its position.
 /// Source: SDM vol. 3, "ToPA Errors", "Restricted Memory Access"; OUT-047, OUT-050, OUT-054,
 ///         OUT-057, OUT-060..068, OUT-071, OUT-091, OUT-112.
 template <memory_port Memory>
-[[nodiscard]] constexpr auto load_entry(Memory& memory, position where, limits of,
+[[nodiscard]] constexpr auto load_entry(Memory& memory, position where, limits limits,
                                         restricted_memory const& restricted = {}) noexcept
     -> loaded_entry {
     for (;;) {
@@ -40,15 +40,15 @@ template <memory_port Memory>
         bool const is_restricted = !restricted.is_empty() &&
                                    restricted.touches(address, sizeof(entry));
         rule const misplaced = !is_aligned(where.table, 4096) ? rule::OUT_061
-                               : !of.width.contains(where.table.value | address.value)
+                               : !limits.width.contains(where.table.value | address.value)
                                    ? rule::OUT_071
                                : is_restricted ? rule::OUT_091
                                                : rule::none;
         if (misplaced != rule::none) { return {.where = where, .broken = misplaced}; }
-        auto const word = memory.load(address.value);
-        if (!word) { return {.where = where, .fault = {true, address}}; }
-        entry const active{word.value};
-        rule const broken = broken_rule(active, {where.table, where.index}, of);
+        auto const loaded = memory.load(address.value);
+        if (!loaded) { return {.where = where, .fault = {true, address}}; }
+        entry const active{loaded.value};
+        rule const broken = broken_rule(active, where, limits);
         if (broken != rule::none || !active.get<entry::END>()) {
             return {.where = where, .active = active, .broken = broken};
         }
@@ -62,12 +62,12 @@ template <memory_port Memory>
 /// Errors: as `load_entry`; OUT-064 offset outside the region.
 /// Source: OUT-006, OUT-057, OUT-058, OUT-064.
 template <memory_port Memory>
-[[nodiscard]] constexpr auto load_first_entry(Memory& memory, position where, limits of,
+[[nodiscard]] constexpr auto load_first_entry(Memory& memory, position where, limits limits,
                                               restricted_memory const& restricted = {}) noexcept
     -> loaded_entry {
-    auto at = load_entry(memory, where, of, restricted);
-    if (at && bytes_left(at.where, at.active) == 0) { at.broken = rule::OUT_064; }
-    return at;
+    auto first = load_entry(memory, where, limits, restricted);
+    if (first && bytes_left(first.where, first.active) == 0) { first.broken = rule::OUT_064; }
+    return first;
 }
 
 // ------------------------------------------------------------------------------------ distances
@@ -91,21 +91,22 @@ struct distance {
 ///         a failing port, or none of these when the bound was reached.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-053..055, PRG-129, PRG-143.
 template <memory_port Memory>
-[[nodiscard]] constexpr auto bytes_between(Memory& memory, position from, position to, limits of,
-                                           uint64_t max_regions = 0x1'0000) noexcept -> distance {
+[[nodiscard]] constexpr auto bytes_between(Memory& memory, position from, position to,
+                                           limits limits, uint64_t max_regions = 0x1'0000) noexcept
+    -> distance {
     distance walked;
     for (uint64_t i = 0; i <= max_regions; ++i) {
-        auto const at = load_entry(memory, from, of);
-        if (!at) { return {false, walked.bytes, at.broken, at.fault}; }
-        from = at.where;
+        auto const loaded = load_entry(memory, from, limits);
+        if (!loaded) { return {false, walked.bytes, loaded.broken, loaded.fault}; }
+        from = loaded.where;
         if (from.table == to.table && from.index == to.index && from.offset <= to.offset) {
-            entry const active = at.active;
+            entry const active = loaded.active;
             if (to.offset > bytes_in(active.get<entry::Size>())) {
                 return {false, walked.bytes, rule::OUT_064, {}};
             }
             return {true, walked.bytes + (to.offset - from.offset), rule::none, {}};
         }
-        walked.bytes += bytes_left(from, at.active);
+        walked.bytes += bytes_left(from, loaded.active);
         from = next_entry(from);
     }
     return walked;
@@ -124,24 +125,24 @@ enum class table_end : uint8_t {
 
 /// How a walk over the entries of a table ended.
 struct table_walk {
-    table_end how = table_end::link;
-    place last{};            ///< the entry at which it ended
+    table_end ended_by = table_end::link;
+    position last{};         ///< the entry at which it ended
     phys_addr next_table{};  ///< for a link
 };
 
-/// Calls `visit(place, entry)` for the entries of a table, from the first to the first END or STOP.
-/// Other errors in entries are ignored. At most `max_entries` are read, each once; 512 fill a
+/// Calls `visit(position, entry)` for the entries of a table, from the first to the first END or
+/// STOP. Other errors in entries are ignored. At most `max_entries` are read, each once; 512 fill a
 /// page.
 ///
 /// Source: OUT-045, OUT-055, OUT-056.
-template <memory_port Memory, callable<place, entry> Visit>
+template <memory_port Memory, callable<position, entry> Visit>
 [[nodiscard]] constexpr auto for_each_entry(Memory& memory, phys_addr table, uint64_t max_entries,
                                             Visit&& visit) -> table_walk {
-    place at{table, 0};
+    position at{table, 0};
     for (uint64_t i = 0; i < max_entries; ++i, ++at.index) {
-        auto const word = memory.load(address_math::table_pointer(table.value, i));
-        if (!word) { return {table_end::unreadable, at, 0}; }
-        entry const active{word.value};
+        auto const loaded = memory.load(address_math::table_pointer(table.value, i));
+        if (!loaded) { return {table_end::unreadable, at, 0}; }
+        entry const active{loaded.value};
         visit(at, active);
         if (active.get<entry::END>()) { return {table_end::link, at, follow_end(active).table}; }
         if (active.get<entry::STOP>()) { return {table_end::stop, at, 0}; }
@@ -173,10 +174,10 @@ template <memory_port Memory>
                                             chain_bounds bounds = {}) noexcept -> chain_shape {
     uint64_t const max_tables = bounds.max_tables;
     auto const next = [&](phys_addr& table) {
-        auto const walk = for_each_entry(memory, table, bounds.max_entries, [](place, entry) {});
-        if (walk.how == table_end::wraps) { return true; }
+        auto const walk = for_each_entry(memory, table, bounds.max_entries, [](position, entry) {});
+        if (walk.ended_by == table_end::wraps) { return true; }
         table = walk.next_table;
-        return walk.how == table_end::link;
+        return walk.ended_by == table_end::link;
     };
     // Brent's algorithm: `hare` advances until it meets `tortoise` again.
     phys_addr tortoise = first;

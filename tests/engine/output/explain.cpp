@@ -46,15 +46,15 @@ constexpr auto explain(left_behind const& left, listed_memory memory = {},
 /// True when an explanation has a rule and an MSR field, and no entry.
 constexpr auto is_of_registers(explanation const& told, rule why, text field = {}) -> bool {
     return told.ended_by != rule::none && told.ended_by == why && told.field == field &&
-           !told.has_place && told.at == topa::place{} && told.entry.raw == 0 &&
+           !told.has_place && told.at == topa::position{} && told.entry.raw == 0 &&
            !told.fault.happened;
 }
 /// True when an explanation has a rule, an entry and a field.
 constexpr auto is_of_entry(explanation const& told, rule why, uint64_t table, uint32_t index,
                            uint64_t entry, text field) -> bool {
     return told.ended_by != rule::none && told.ended_by == why && told.has_place &&
-           told.at == topa::place{table, index} && told.entry.raw == entry && told.field == field &&
-           !told.fault.happened;
+           told.at == topa::position{table, index} && told.entry.raw == entry &&
+           told.field == field && !told.fault.happened;
 }
 
 /// Output ends at entry 1 of the table, after the region at X. Then TraceEn is cleared.
@@ -102,7 +102,7 @@ TEST_CASE("errors of a single range are explained with the field to change (OUT-
 
 TEST_CASE("a single range in restricted memory is explained if that is an error (OUT-111)") {
     CHECK_TWICE([](auto value) {
-        topa::address_span const spans[] = {{X + 5, X + 5}};
+        topa::phys_range const spans[] = {{X + 5, X + 5}};
         auto const one = [&](uint64_t offset, restricted_access when) {
             return explain({X, pointers(0, value(offset)), flags::error, ctl_bits::single_range},
                            {}, preset::P_SKL, protecting(spans, when));
@@ -182,7 +182,7 @@ TEST_CASE("a bad table address is explained without an entry value (OUT-061,071,
 
 TEST_CASE("a region in restricted memory is explained if that is an error (OUT-111)") {
     CHECK_TWICE([](auto value) {
-        topa::address_span const spans[] = {{Y + 5, Y + 5}};
+        topa::phys_range const spans[] = {{Y + 5, Y + 5}};
         word_at const words[] = {{A, X}, {A + 8, Y}};
         auto const at = [&](uint64_t offset, restricted_access when) {
             return explain({A, pointers(1, value(offset))}, words, preset::P_SKL,

@@ -568,7 +568,7 @@ constexpr void prepare_a_course(tracer<Memory>& one) {
     one.place(A, pointers(0, 0xFFD));
     (void)one.enable(bits::single_range | bits::topa | bits::inject);
 }
-constexpr topa::address_span course_spans[] = {{Y + 0x10, Y + 0x12}, {Y + 0xFFF, Z}};
+constexpr topa::phys_range course_spans[] = {{Y + 0x10, Y + 0x12}, {Y + 0xFFF, Z}};
 constexpr size_t course_bytes = 0x2010;  // the whole course, and bytes after the STOP
 
 /// The visible state after a course.

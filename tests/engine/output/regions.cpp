@@ -377,7 +377,7 @@ TEST_CASE("in place, too, no entry is read from above MAXPHYADDR (OUT-071)") {
 TEST_CASE("restricted memory has the same effect in place (OUT-091,111)") {
     for (auto const when : {engine::restricted_access::drop, engine::restricted_access::error}) {
         for (uint64_t const at : {A, A + 8, A + 15, A + 16, X, X + 0xFFF, Y, Y + 5, Z, B}) {
-            topa::address_span const spans[] = {{at, at}};
+            topa::phys_range const spans[] = {{at, at}};
             course what{.entries = {X, Y, Z | size_8K, B | END},
                         .linked = X,
                         .how = protecting(spans, when)};

@@ -11,7 +11,7 @@ namespace ptspec::engine {
 struct explanation {
     rule ended_by = rule::none;  ///< none: nothing ended output, or the entry could not be read
     bool has_place = false;
-    topa::place at{};     ///< of the ToPA entry, if the reason is one
+    topa::position at{};  ///< of the ToPA entry, if the reason is one
     topa::entry entry{};  ///< the entry, if it was read
     text field{};         ///< the invalid field of the entry or of the MSR
     port_fault fault{};   ///< the memory port failed: the reason is unknown

@@ -19,7 +19,7 @@ struct [[nodiscard]] write_result {
     constexpr explicit operator bool() const noexcept { return !fault.happened; }
 
     /// Counts `count` bytes that were consumed and stored, at least one.
-    constexpr void count_stored(topa::address_span at, uint64_t const count) noexcept {
+    constexpr void count_stored(topa::phys_range at, uint64_t const count) noexcept {
         first = has_address ? first : at.first;
         last = at.last;
         has_address = true;

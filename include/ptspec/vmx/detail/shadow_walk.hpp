@@ -48,7 +48,7 @@ struct shadow_state {
     uint32_t start_offset = 0;  ///< of the processor
     output_registers direct{};  ///< of the processor, for `direct`
 
-    topa::place at{};         ///< the guest's entry
+    topa::position at{};      ///< the guest's entry
     uint64_t offset = 0;      ///< in its region: of the next piece
     phys_addr region_base{};  ///< guest-physical
     uint64_t region_size = 0;
@@ -57,7 +57,7 @@ struct shadow_state {
     phys_addr run_base{};  ///< host-physical, of the pages from `offset` on
     uint64_t run_bytes = 0;
 
-    topa::place first{};  ///< the position of the first entry of the first page
+    topa::position first{};  ///< the position of the first entry of the first page
     uint64_t first_offset = 0;
     topa::entry first_entry{};  ///< the guest's
 };
