@@ -184,7 +184,7 @@ auto place_of(csv_register const& it) -> place {
     } else if constexpr (requires { Word::leaf; }) {
         constexpr std::string_view parts[] = {"EAX", "EBX", "ECX", "EDX"};
         return {"cpuid", hex(Word::leaf, 2) + "." + hex(Word::subleaf) + "." +
-                             std::string{parts[ptspec::underlying(Word::part)]}};
+                             std::string{parts[ptspec::underlying(Word::output)]}};
     } else if constexpr (requires { Word::encoding; }) {
         return {"vmcs", hex(Word::encoding)};
     } else if constexpr (requires { Word::offset; }) {

@@ -309,7 +309,7 @@ auto change_leaf(cpu::capabilities& caps, std::string_view name, Change const& c
         if constexpr (requires { Word::leaf; }) {
             char text[24];
             char const letters[] = {'A', 'B', 'C', 'D'};
-            auto const part = static_cast<unsigned>(Word::part);
+            auto const part = static_cast<unsigned>(Word::output);
             (void)std::snprintf(text, sizeof text, "%02XH.%X:E%cX",
                                 static_cast<unsigned>(Word::leaf),
                                 static_cast<unsigned>(Word::subleaf), letters[part]);

@@ -346,7 +346,7 @@ auto place_of_word() -> std::string {
         return size + " MSR " + hex(Word::address);
     } else if constexpr (requires { Word::leaf; }) {
         return size + " word, CPUID leaf " + hex(Word::leaf, 2) + ", sub-leaf " +
-               decimal(Word::subleaf) + ", " + upper(plain(name_of_enumerator<Word::part>()));
+               decimal(Word::subleaf) + ", " + upper(plain(name_of_enumerator<Word::output>()));
     } else if constexpr (requires { Word::encoding_high; }) {
         return size + " VMCS field " + hex(Word::encoding) + ", high half " +
                hex(Word::encoding_high);
@@ -381,7 +381,7 @@ auto locations_of() -> std::vector<location> {
     } else if constexpr (requires { Word::leaf; }) {
         add("LEAF", Word::leaf);
         add("SUBLEAF", Word::subleaf);
-        add("REGISTER", static_cast<std::uint32_t>(Word::part));
+        add("REGISTER", static_cast<std::uint32_t>(Word::output));
     } else if constexpr (requires { Word::encoding; }) {
         add("VMCS_ENCODING", Word::encoding);
         if constexpr (requires { Word::encoding_high; }) {

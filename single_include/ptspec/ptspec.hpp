@@ -2751,12 +2751,12 @@ enum class cpuid_register : uint8_t { eax, ebx, ecx, edx };
 ///
 /// Shape:  32 bits, read-only.
 /// Source: SDM vol. 2A, "CPUID".
-template <class Derived, uint32_t Leaf, uint32_t Subleaf, cpuid_register Part>
+template <class Derived, uint32_t Leaf, uint32_t Subleaf, cpuid_register Output>
 struct cpuid_word : read_only_word<Derived, uint32_t> {
     static constexpr uint32_t leaf = Leaf;  ///< EAX before CPUID
     /// ECX before CPUID; 0 if the leaf has no sub-leaves
     static constexpr uint32_t subleaf = Subleaf;
-    static constexpr cpuid_register part = Part;
+    static constexpr cpuid_register output = Output;
 
     using base = read_only_word<Derived, uint32_t>;
     using base::base;
@@ -5865,12 +5865,13 @@ struct cpu_model {
 /// Source: SDM vol. 2A, "CPUID"; PRG-001.
 [[nodiscard]] constexpr auto model_of(reg::cpuid_01h_eax signature) noexcept -> cpu_model {
     using eax = reg::cpuid_01h_eax;
-    auto const part = [](uint64_t value) { return static_cast<unsigned>(value); };
-    unsigned const family = part(signature.get<eax::Family>());
-    unsigned const model = part(signature.get<eax::Model>());
-    return {family == 15 ? family + part(signature.get<eax::ExtFamily>()) : family,
-            family == 6 || family == 15 ? part(signature.get<eax::ExtModel>()) << 4 | model : model,
-            part(signature.get<eax::Stepping>())};
+    auto const number = [](uint64_t value) { return static_cast<unsigned>(value); };
+    unsigned const family = number(signature.get<eax::Family>());
+    unsigned const model = number(signature.get<eax::Model>());
+    return {family == 15 ? family + number(signature.get<eax::ExtFamily>()) : family,
+            family == 6 || family == 15 ? number(signature.get<eax::ExtModel>()) << 4 | model
+                                        : model,
+            number(signature.get<eax::Stepping>())};
 }
 
 // ------------------------------------------------------------------------------------ by model
@@ -5883,9 +5884,9 @@ struct model_quirks {
     uint8_t first_stepping = 0;
     uint8_t last_stepping = 15;
 
-    [[nodiscard]] constexpr auto applies_to(cpu_model const& which) const noexcept -> bool {
-        return family == which.family && model == which.model && first_stepping <= which.stepping &&
-               which.stepping <= last_stepping;
+    [[nodiscard]] constexpr auto applies_to(cpu_model const& processor) const noexcept -> bool {
+        return family == processor.family && model == processor.model &&
+               first_stepping <= processor.stepping && processor.stepping <= last_stepping;
     }
 };
 
@@ -5959,10 +5960,10 @@ inline constexpr model_quirks quirk_table[] = {
 /// The quirks of a processor's model. An unknown model has none.
 ///
 /// Source: REG-040, REG-180, REG-184.
-[[nodiscard]] constexpr auto quirks_of(cpu_model const& which) noexcept -> quirk_set {
+[[nodiscard]] constexpr auto quirks_of(cpu_model const& processor) noexcept -> quirk_set {
     quirk_set found;
     for (model_quirks const& row : quirk_table) {
-        if (row.applies_to(which)) { found = found | row.has; }
+        if (row.applies_to(processor)) { found = found | row.has; }
     }
     return found;
 }
@@ -6874,7 +6875,7 @@ inline constexpr capabilities qemu = detail::find_exact("QEMU");
 
 // ---- ptspec/cpu/compare.hpp ----
 
-/// Compares two processors: whether one includes the other, and what both have in common.
+/// Compares two processors: whether one has all that the other has, and what both have in common.
 ///
 /// A configuration for several cores, or one that must survive a migration, may only use what all
 /// processors have. LIP is not a feature but a convention for IPs: a difference is reported, not
@@ -6899,13 +6900,14 @@ enum class aspect : uint16_t {
 };
 
 /// Whether one processor has every capability of another.
-struct inclusion {
-    flag_set<aspect> lacking{};
+struct superset_result {
+    flag_set<aspect> lacking{};  ///< the capabilities that the processor lacks
     bool same_ip_payload = true;
 
     /// True when no capability is lacking. LIP does not matter.
     constexpr explicit operator bool() const noexcept { return lacking.empty(); }
-    friend constexpr auto operator==(inclusion const&, inclusion const&) -> bool = default;
+    friend constexpr auto operator==(superset_result const&, superset_result const&)
+        -> bool = default;
 };
 
 // The functions that read words are templates: as plain functions they add 2.6 % to the cost of
@@ -6928,44 +6930,45 @@ constexpr auto outputs_of(Word ecx) noexcept -> uint32_t {
     return ecx.with(reg::cpuid_14h_0_ecx::LIP{false}).raw;
 }
 
-constexpr auto is_within(uint32_t part, uint32_t whole) noexcept -> bool {
-    return (part & ~whole) == 0;
+constexpr auto is_subset(uint32_t bits, uint32_t of_bits) noexcept -> bool {
+    return (bits & ~of_bits) == 0;
 }
 
 }  // namespace detail
 
-/// Whether `whole` has every capability of `part`. If so, every value that is legal for `part` is
-/// legal for `whole`.
+/// Whether `processor` has every capability of `other`. If so, every value that is legal for
+/// `other` is legal for `processor`.
 ///
 /// Source: REG-164, REG-165; for LIP REG-079, REG-166.
 template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto includes(Capabilities const& whole, Capabilities const& part) noexcept
-    -> inclusion {
-    using detail::has, detail::is_within, detail::number_of, detail::outputs_of;
+[[nodiscard]] constexpr auto is_superset(Capabilities const& processor,
+                                         Capabilities const& other) noexcept -> superset_result {
+    using detail::has, detail::is_subset, detail::number_of, detail::outputs_of;
     using trigger_count = reg::cpuid_14h_1_eax::TRIGGER_CFG_CNT;
     using pebs = reg::ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL;
-    inclusion found;
-    auto const require = [&](aspect which, bool holds) {
-        if (!holds) { found.lacking.add(which); }
+    superset_result found;
+    auto const require = [&](aspect one, bool holds) {
+        if (!holds) { found.lacking.add(one); }
     };
-    require(aspect::pt, whole.has_pt() || !part.has_pt());
-    require(aspect::features, is_within(part.leaf_14_0_ebx.raw, whole.leaf_14_0_ebx.raw));
+    require(aspect::pt, processor.has_pt() || !other.has_pt());
+    require(aspect::features, is_subset(other.leaf_14_0_ebx.raw, processor.leaf_14_0_ebx.raw));
     require(aspect::outputs,
-            is_within(outputs_of(part.leaf_14_0_ecx), outputs_of(whole.leaf_14_0_ecx)));
-    require(aspect::address_ranges, part.address_ranges() <= whole.address_ranges());
-    require(aspect::mtc_periods, is_within(part.mtc_periods(), whole.mtc_periods()));
-    require(aspect::cyc_thresholds, is_within(part.cyc_thresholds(), whole.cyc_thresholds()));
-    require(aspect::psb_periods, is_within(part.psb_periods(), whole.psb_periods()));
-    require(aspect::triggers, number_of<trigger_count>(part.leaf_14_1_eax) <=
-                                      number_of<trigger_count>(whole.leaf_14_1_eax) &&
-                                  is_within(part.leaf_14_1_ecx.raw, whole.leaf_14_1_ecx.raw));
-    require(aspect::max_phys_addr, part.max_phys_addr().bits <= whole.max_phys_addr().bits);
-    require(aspect::linear_address_bits, part.linear_address_bits() <= whole.linear_address_bits());
-    require(aspect::vmx, part.vmx() <= whole.vmx());
-    require(aspect::xsaves, whole.has_xsaves_state() || !part.has_xsaves_state());
+            is_subset(outputs_of(other.leaf_14_0_ecx), outputs_of(processor.leaf_14_0_ecx)));
+    require(aspect::address_ranges, other.address_ranges() <= processor.address_ranges());
+    require(aspect::mtc_periods, is_subset(other.mtc_periods(), processor.mtc_periods()));
+    require(aspect::cyc_thresholds, is_subset(other.cyc_thresholds(), processor.cyc_thresholds()));
+    require(aspect::psb_periods, is_subset(other.psb_periods(), processor.psb_periods()));
+    require(aspect::triggers, number_of<trigger_count>(other.leaf_14_1_eax) <=
+                                      number_of<trigger_count>(processor.leaf_14_1_eax) &&
+                                  is_subset(other.leaf_14_1_ecx.raw, processor.leaf_14_1_ecx.raw));
+    require(aspect::max_phys_addr, other.max_phys_addr().bits <= processor.max_phys_addr().bits);
+    require(aspect::linear_address_bits,
+            other.linear_address_bits() <= processor.linear_address_bits());
+    require(aspect::vmx, other.vmx() <= processor.vmx());
+    require(aspect::xsaves, processor.has_xsaves_state() || !other.has_xsaves_state());
     require(aspect::pebs_output,
-            has<pebs>(whole.perf_capabilities) || !has<pebs>(part.perf_capabilities));
-    found.same_ip_payload = part.ip_payload() == whole.ip_payload();
+            has<pebs>(processor.perf_capabilities) || !has<pebs>(other.perf_capabilities));
+    found.same_ip_payload = other.ip_payload() == processor.ip_payload();
     return found;
 }
 
@@ -23271,7 +23274,7 @@ struct common_detection {
         result.all_same = result.all_same && all[i] == all[0];
     }
     for (size_t i = 0; i < count; ++i) {
-        result.differing = result.differing | cpu::includes(result.value, all[i]).lacking;
+        result.differing = result.differing | cpu::is_superset(result.value, all[i]).lacking;
     }
     return result;
 }
@@ -25861,7 +25864,7 @@ constexpr void report(Found& found, uint64_t bits, auto rule_of) noexcept {
     for (unsigned bit = 0; bits != 0; ++bit, bits >>= 1) {
         if ((bits & 1) == 0) { continue; }
         if constexpr (requires { Word::leaf; }) {
-            found(unhonourable{rule_of(bit), Word::leaf, Word::subleaf, Word::part, bit});
+            found(unhonourable{rule_of(bit), Word::leaf, Word::subleaf, Word::output, bit});
         } else {
             found(unhonourable{rule_of(bit), Word::address, 0, reg::cpuid_register::eax, bit});
         }

@@ -78,46 +78,46 @@ template <class Change>
 constexpr auto lacking(Change change) -> uint32_t {
     auto whole = preset::P_FUT;
     change(whole);
-    return includes(whole, preset::P_FUT).lacking.bits;
+    return is_superset(whole, preset::P_FUT).lacking.bits;
 }
 
 }  // namespace
 
 // ------------------------------------------------------------------------------------ includes
 
-TEST_CASE("includes() orders the real processors (REG-165)") {
+TEST_CASE("is_superset() orders the real processors (REG-165)") {
     CHECK_TWICE([](auto value) {
-        return includes(value(preset::skylake_x), preset::broadwell) &&
-               !includes(value(preset::broadwell), preset::skylake_x) &&
-               includes(value(preset::P_FUT), preset::P_ATM) &&
-               includes(value(preset::P_FUT), preset::P_FAB) &&
-               !includes(value(preset::P_ATM), preset::P_SRO);
+        return is_superset(value(preset::skylake_x), preset::broadwell) &&
+               !is_superset(value(preset::broadwell), preset::skylake_x) &&
+               is_superset(value(preset::P_FUT), preset::P_ATM) &&
+               is_superset(value(preset::P_FUT), preset::P_FAB) &&
+               !is_superset(value(preset::P_ATM), preset::P_SRO);
     });
     CHECK_TWICE([](auto value) {
         // Fewer CYC thresholds, more features: neither includes the other.
-        auto const one = includes(value(preset::skylake_x), preset::arrow_lake_p);
-        auto const other = includes(value(preset::arrow_lake_p), preset::skylake_x);
+        auto const one = is_superset(value(preset::skylake_x), preset::arrow_lake_p);
+        auto const other = is_superset(value(preset::arrow_lake_p), preset::skylake_x);
         return one.lacking.bits == (2U | 1024U) && other.lacking.bits == 32U &&
                other.lacking.has(aspect::cyc_thresholds) && !other.lacking.has(aspect::features) &&
                one.lacking.has(aspect::features) && one.lacking.has(aspect::vmx);
     });
     CHECK_TWICE([](auto value) {
-        auto const narrow = includes(value(preset::tiger_lake), preset::skylake_x);
+        auto const narrow = is_superset(value(preset::tiger_lake), preset::skylake_x);
         return narrow.lacking.bits == (32U | 256U) && narrow.lacking.has(aspect::max_phys_addr);
     });
 }
 
-TEST_CASE("LIP does not affect inclusion but is reported (REG-079, REG-166)") {
+TEST_CASE("LIP does not affect is_superset() but is reported (REG-079, REG-166)") {
     CHECK_TWICE([](auto value) {
-        auto const one = includes(value(preset::arrow_lake_p), preset::arrow_lake_e);
-        auto const other = includes(value(preset::arrow_lake_e), preset::arrow_lake_p);
-        auto const same = includes(value(preset::arrow_lake_e), preset::arrow_lake_e);
+        auto const one = is_superset(value(preset::arrow_lake_p), preset::arrow_lake_e);
+        auto const other = is_superset(value(preset::arrow_lake_e), preset::arrow_lake_p);
+        auto const same = is_superset(value(preset::arrow_lake_e), preset::arrow_lake_e);
         return one && !one.same_ip_payload && other && !other.same_ip_payload && same &&
-               same.same_ip_payload && same == inclusion{} && !(one == inclusion{});
+               same.same_ip_payload && same == superset_result{} && !(one == superset_result{});
     });
 }
 
-TEST_CASE("includes() names the aspect of a lacking word (REG-164)") {
+TEST_CASE("is_superset() names the aspect of a lacking word (REG-164)") {
     CHECK_TWICE([](auto value) {
         return lacking([&](auto& of) { of.leaf_07_0_ebx = {value(~(1U << 25))}; }) == 1 &&
                lacking([&](auto& of) { of.leaf_14_0_ebx = {value(0x3FEU)}; }) == 2 &&
@@ -151,7 +151,7 @@ TEST_CASE("includes() names the aspect of a lacking word (REG-164)") {
 TEST_CASE("every aspect is a distinct bit, and all of them can be lacking") {
     CHECK_TWICE([](auto value) {
         capabilities const nothing{};
-        auto const found = includes(nothing, value(preset::P_FUT));
+        auto const found = is_superset(nothing, value(preset::P_FUT));
         return found.lacking.bits == 0x1FFF && !found && found.lacking.has(aspect::pt) &&
                found.lacking.has(aspect::features) && found.lacking.has(aspect::outputs) &&
                found.lacking.has(aspect::address_ranges) &&
@@ -167,24 +167,24 @@ TEST_CASE("every aspect is a distinct bit, and all of them can be lacking") {
 TEST_CASE("a capability that `part` does not have is never lacking") {
     CHECK_TWICE([](auto value) {
         capabilities const nothing{};
-        return static_cast<bool>(includes(value(preset::P_FUT), nothing)) &&
-               static_cast<bool>(includes(nothing, nothing)) &&
-               includes(value(preset::P_FUT), nothing).same_ip_payload == false;
+        return static_cast<bool>(is_superset(value(preset::P_FUT), nothing)) &&
+               static_cast<bool>(is_superset(nothing, nothing)) &&
+               is_superset(value(preset::P_FUT), nothing).same_ip_payload == false;
     });
 }
 
-TEST_CASE("inclusion is reflexive and transitive") {
+TEST_CASE("is_superset() is reflexive and transitive") {
     auto const all = processors();
     unsigned wrong = 0;
     unsigned chains = 0;
     for (auto const& a : all) {
-        if (!(includes(a, a) && includes(a, a).same_ip_payload)) { ++wrong; }
+        if (!(is_superset(a, a) && is_superset(a, a).same_ip_payload)) { ++wrong; }
         for (auto const& b : all) {
-            if (!includes(a, b)) { continue; }
+            if (!is_superset(a, b)) { continue; }
             for (auto const& c : all) {
-                if (!includes(b, c)) { continue; }
+                if (!is_superset(b, c)) { continue; }
                 ++chains;
-                if (!includes(a, c)) { ++wrong; }
+                if (!is_superset(a, c)) { ++wrong; }
             }
         }
     }
@@ -198,7 +198,7 @@ TEST_CASE("a value that is legal on `part` is legal on every `whole` that includ
     unsigned wrong = 0;
     for (auto const& whole : all) {
         for (auto const& part : all) {
-            if (!includes(whole, part)) { continue; }
+            if (!is_superset(whole, part)) { continue; }
             for (uint64_t const value : values) {
                 if (is_legal(part, ia32_rtit_ctl{value}) &&
                     !is_legal(whole, ia32_rtit_ctl{value})) {
@@ -325,13 +325,13 @@ TEST_CASE("common() is the greatest set that both include") {
     for (auto const& a : all) {
         for (auto const& b : all) {
             auto const both = common(a, b);
-            if (!includes(a, both.value) || !includes(b, both.value)) { ++wrong; }
-            if (!includes(a, both.value).same_ip_payload) { ++wrong; }
+            if (!is_superset(a, both.value) || !is_superset(b, both.value)) { ++wrong; }
+            if (!is_superset(a, both.value).same_ip_payload) { ++wrong; }
             if (both.same_ip_payload != (a.ip_payload() == b.ip_payload())) { ++wrong; }
             for (auto const& c : all) {
-                if (!includes(a, c) || !includes(b, c)) { continue; }
+                if (!is_superset(a, c) || !is_superset(b, c)) { continue; }
                 ++lower_bounds;
-                if (!includes(both.value, c)) { ++wrong; }
+                if (!is_superset(both.value, c)) { ++wrong; }
             }
         }
     }
@@ -341,8 +341,8 @@ TEST_CASE("common() is the greatest set that both include") {
 
 TEST_CASE("a default inclusion and default common_capabilities have no difference") {
     CHECK_TWICE([](auto value) {
-        return value(common_capabilities{}).same_ip_payload && inclusion{}.same_ip_payload &&
-               static_cast<bool>(inclusion{});
+        return value(common_capabilities{}).same_ip_payload && superset_result{}.same_ip_payload &&
+               static_cast<bool>(superset_result{});
     });
 }
 

@@ -174,7 +174,7 @@ constexpr logged_part logged[] = {{"broadwell_ult", "Broadwell-ULT"},
 
 /// True when `whole` has all of leaf 14H that `part` has.
 auto includes_leaf(capabilities const& whole, capabilities const& part) -> bool {
-    auto const found = cpu::includes(whole, part);
+    auto const found = cpu::is_superset(whole, part);
     using cpu::aspect;
     return !found.lacking.has(aspect::pt) && !found.lacking.has(aspect::features) &&
            !found.lacking.has(aspect::outputs) && !found.lacking.has(aspect::address_ranges) &&
@@ -309,7 +309,7 @@ TEST_CASE("a CTL value of Linux is legal on its processor, and on each dump that
     }
 }
 
-// ------------------------------------------------------------------------------------ inclusion
+// ------------------------------------------------------------------------------------ supersets
 
 namespace {
 
@@ -345,13 +345,13 @@ auto lacking(dump const& whole, dump const& part) -> uint32_t {
 
 }  // namespace
 
-TEST_CASE("for each pair of dumps includes() names the lacking aspects (REG-164..166)") {
+TEST_CASE("for each pair of dumps is_superset() names the lacking aspects (REG-164..166)") {
     auto const all = complete_dumps();
     std::vector<capabilities> found;
     for (auto const& one : all) { found.push_back(detected(one)); }
     for (size_t i = 0; i < all.size(); ++i) {
         for (size_t j = 0; j < all.size(); ++j) {
-            auto const reported = cpu::includes(found[i], found[j]);
+            auto const reported = cpu::is_superset(found[i], found[j]);
             bool const same_lip = all[i].main[2] >> 31 == all[j].main[2] >> 31;
             if (reported.lacking.bits != lacking(all[i], all[j]) ||
                 reported.same_ip_payload != same_lip) {

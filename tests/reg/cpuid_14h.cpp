@@ -12,7 +12,7 @@ namespace {
 
 template <class Word>
 constexpr auto is_of(uint32_t subleaf, cpuid_register part) -> bool {
-    return Word::leaf == 0x14 && Word::subleaf == subleaf && Word::part == part &&
+    return Word::leaf == 0x14 && Word::subleaf == subleaf && Word::output == part &&
            Word::access == row_access::read_only;
 }
 

@@ -196,7 +196,7 @@ TEST_CASE("a guest gets a subset of leaf 14H, with the same LIP, and without fab
             continue;
         }
         CHECK(leaf_of(made.value) == expected_leaf(of));
-        CHECK(cpu::includes(of, made.value));
+        CHECK(cpu::is_superset(of, made.value));
         CHECK(made.value.ip_payload() == of.ip_payload());
         CHECK(!made.hides_core_type);
         CHECK(found_for(of, made.value).count == 0);
@@ -768,7 +768,7 @@ TEST_CASE("what a processor honours is legal on it: values of CTL, and ranges (R
         if (can && guest.has_pt()) {
             ++honoured;
             CHECK((!legal_in_guest || legal_on_host));
-            CHECK(cpu::includes(host, guest).lacking.has(cpu::aspect::features) == false);
+            CHECK(cpu::is_superset(host, guest).lacking.has(cpu::aspect::features) == false);
         }
     }
     CHECK(honoured > 100);

@@ -4,7 +4,7 @@
 #include <ptspec/base/flag_set.hpp>
 #include <ptspec/cpu/capabilities.hpp>
 
-/// Compares two processors: whether one includes the other, and what both have in common.
+/// Compares two processors: whether one has all that the other has, and what both have in common.
 ///
 /// A configuration for several cores, or one that must survive a migration, may only use what all
 /// processors have. LIP is not a feature but a convention for IPs: a difference is reported, not
@@ -29,13 +29,14 @@ enum class aspect : uint16_t {
 };
 
 /// Whether one processor has every capability of another.
-struct inclusion {
-    flag_set<aspect> lacking{};
+struct superset_result {
+    flag_set<aspect> lacking{};  ///< the capabilities that the processor lacks
     bool same_ip_payload = true;
 
     /// True when no capability is lacking. LIP does not matter.
     constexpr explicit operator bool() const noexcept { return lacking.empty(); }
-    friend constexpr auto operator==(inclusion const&, inclusion const&) -> bool = default;
+    friend constexpr auto operator==(superset_result const&, superset_result const&)
+        -> bool = default;
 };
 
 // The functions that read words are templates: as plain functions they add 2.6 % to the cost of
@@ -58,44 +59,45 @@ constexpr auto outputs_of(Word ecx) noexcept -> uint32_t {
     return ecx.with(reg::cpuid_14h_0_ecx::LIP{false}).raw;
 }
 
-constexpr auto is_within(uint32_t part, uint32_t whole) noexcept -> bool {
-    return (part & ~whole) == 0;
+constexpr auto is_subset(uint32_t bits, uint32_t of_bits) noexcept -> bool {
+    return (bits & ~of_bits) == 0;
 }
 
 }  // namespace detail
 
-/// Whether `whole` has every capability of `part`. If so, every value that is legal for `part` is
-/// legal for `whole`.
+/// Whether `processor` has every capability of `other`. If so, every value that is legal for
+/// `other` is legal for `processor`.
 ///
 /// Source: REG-164, REG-165; for LIP REG-079, REG-166.
 template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto includes(Capabilities const& whole, Capabilities const& part) noexcept
-    -> inclusion {
-    using detail::has, detail::is_within, detail::number_of, detail::outputs_of;
+[[nodiscard]] constexpr auto is_superset(Capabilities const& processor,
+                                         Capabilities const& other) noexcept -> superset_result {
+    using detail::has, detail::is_subset, detail::number_of, detail::outputs_of;
     using trigger_count = reg::cpuid_14h_1_eax::TRIGGER_CFG_CNT;
     using pebs = reg::ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL;
-    inclusion found;
-    auto const require = [&](aspect which, bool holds) {
-        if (!holds) { found.lacking.add(which); }
+    superset_result found;
+    auto const require = [&](aspect one, bool holds) {
+        if (!holds) { found.lacking.add(one); }
     };
-    require(aspect::pt, whole.has_pt() || !part.has_pt());
-    require(aspect::features, is_within(part.leaf_14_0_ebx.raw, whole.leaf_14_0_ebx.raw));
+    require(aspect::pt, processor.has_pt() || !other.has_pt());
+    require(aspect::features, is_subset(other.leaf_14_0_ebx.raw, processor.leaf_14_0_ebx.raw));
     require(aspect::outputs,
-            is_within(outputs_of(part.leaf_14_0_ecx), outputs_of(whole.leaf_14_0_ecx)));
-    require(aspect::address_ranges, part.address_ranges() <= whole.address_ranges());
-    require(aspect::mtc_periods, is_within(part.mtc_periods(), whole.mtc_periods()));
-    require(aspect::cyc_thresholds, is_within(part.cyc_thresholds(), whole.cyc_thresholds()));
-    require(aspect::psb_periods, is_within(part.psb_periods(), whole.psb_periods()));
-    require(aspect::triggers, number_of<trigger_count>(part.leaf_14_1_eax) <=
-                                      number_of<trigger_count>(whole.leaf_14_1_eax) &&
-                                  is_within(part.leaf_14_1_ecx.raw, whole.leaf_14_1_ecx.raw));
-    require(aspect::max_phys_addr, part.max_phys_addr().bits <= whole.max_phys_addr().bits);
-    require(aspect::linear_address_bits, part.linear_address_bits() <= whole.linear_address_bits());
-    require(aspect::vmx, part.vmx() <= whole.vmx());
-    require(aspect::xsaves, whole.has_xsaves_state() || !part.has_xsaves_state());
+            is_subset(outputs_of(other.leaf_14_0_ecx), outputs_of(processor.leaf_14_0_ecx)));
+    require(aspect::address_ranges, other.address_ranges() <= processor.address_ranges());
+    require(aspect::mtc_periods, is_subset(other.mtc_periods(), processor.mtc_periods()));
+    require(aspect::cyc_thresholds, is_subset(other.cyc_thresholds(), processor.cyc_thresholds()));
+    require(aspect::psb_periods, is_subset(other.psb_periods(), processor.psb_periods()));
+    require(aspect::triggers, number_of<trigger_count>(other.leaf_14_1_eax) <=
+                                      number_of<trigger_count>(processor.leaf_14_1_eax) &&
+                                  is_subset(other.leaf_14_1_ecx.raw, processor.leaf_14_1_ecx.raw));
+    require(aspect::max_phys_addr, other.max_phys_addr().bits <= processor.max_phys_addr().bits);
+    require(aspect::linear_address_bits,
+            other.linear_address_bits() <= processor.linear_address_bits());
+    require(aspect::vmx, other.vmx() <= processor.vmx());
+    require(aspect::xsaves, processor.has_xsaves_state() || !other.has_xsaves_state());
     require(aspect::pebs_output,
-            has<pebs>(whole.perf_capabilities) || !has<pebs>(part.perf_capabilities));
-    found.same_ip_payload = part.ip_payload() == whole.ip_payload();
+            has<pebs>(processor.perf_capabilities) || !has<pebs>(other.perf_capabilities));
+    found.same_ip_payload = other.ip_payload() == processor.ip_payload();
     return found;
 }
 

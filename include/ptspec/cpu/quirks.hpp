@@ -21,12 +21,13 @@ struct cpu_model {
 /// Source: SDM vol. 2A, "CPUID"; PRG-001.
 [[nodiscard]] constexpr auto model_of(reg::cpuid_01h_eax signature) noexcept -> cpu_model {
     using eax = reg::cpuid_01h_eax;
-    auto const part = [](uint64_t value) { return static_cast<unsigned>(value); };
-    unsigned const family = part(signature.get<eax::Family>());
-    unsigned const model = part(signature.get<eax::Model>());
-    return {family == 15 ? family + part(signature.get<eax::ExtFamily>()) : family,
-            family == 6 || family == 15 ? part(signature.get<eax::ExtModel>()) << 4 | model : model,
-            part(signature.get<eax::Stepping>())};
+    auto const number = [](uint64_t value) { return static_cast<unsigned>(value); };
+    unsigned const family = number(signature.get<eax::Family>());
+    unsigned const model = number(signature.get<eax::Model>());
+    return {family == 15 ? family + number(signature.get<eax::ExtFamily>()) : family,
+            family == 6 || family == 15 ? number(signature.get<eax::ExtModel>()) << 4 | model
+                                        : model,
+            number(signature.get<eax::Stepping>())};
 }
 
 // ------------------------------------------------------------------------------------ by model
@@ -39,9 +40,9 @@ struct model_quirks {
     uint8_t first_stepping = 0;
     uint8_t last_stepping = 15;
 
-    [[nodiscard]] constexpr auto applies_to(cpu_model const& which) const noexcept -> bool {
-        return family == which.family && model == which.model && first_stepping <= which.stepping &&
-               which.stepping <= last_stepping;
+    [[nodiscard]] constexpr auto applies_to(cpu_model const& processor) const noexcept -> bool {
+        return family == processor.family && model == processor.model &&
+               first_stepping <= processor.stepping && processor.stepping <= last_stepping;
     }
 };
 
@@ -115,10 +116,10 @@ inline constexpr model_quirks quirk_table[] = {
 /// The quirks of a processor's model. An unknown model has none.
 ///
 /// Source: REG-040, REG-180, REG-184.
-[[nodiscard]] constexpr auto quirks_of(cpu_model const& which) noexcept -> quirk_set {
+[[nodiscard]] constexpr auto quirks_of(cpu_model const& processor) noexcept -> quirk_set {
     quirk_set found;
     for (model_quirks const& row : quirk_table) {
-        if (row.applies_to(which)) { found = found | row.has; }
+        if (row.applies_to(processor)) { found = found | row.has; }
     }
     return found;
 }

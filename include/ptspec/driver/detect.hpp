@@ -64,7 +64,7 @@ struct common_detection {
         result.all_same = result.all_same && all[i] == all[0];
     }
     for (size_t i = 0; i < count; ++i) {
-        result.differing = result.differing | cpu::includes(result.value, all[i]).lacking;
+        result.differing = result.differing | cpu::is_superset(result.value, all[i]).lacking;
     }
     return result;
 }

@@ -13,12 +13,12 @@ enum class cpuid_register : uint8_t { eax, ebx, ecx, edx };
 ///
 /// Shape:  32 bits, read-only.
 /// Source: SDM vol. 2A, "CPUID".
-template <class Derived, uint32_t Leaf, uint32_t Subleaf, cpuid_register Part>
+template <class Derived, uint32_t Leaf, uint32_t Subleaf, cpuid_register Output>
 struct cpuid_word : read_only_word<Derived, uint32_t> {
     static constexpr uint32_t leaf = Leaf;  ///< EAX before CPUID
     /// ECX before CPUID; 0 if the leaf has no sub-leaves
     static constexpr uint32_t subleaf = Subleaf;
-    static constexpr cpuid_register part = Part;
+    static constexpr cpuid_register output = Output;
 
     using base = read_only_word<Derived, uint32_t>;
     using base::base;

@@ -303,7 +303,7 @@ constexpr void report(Found& found, uint64_t bits, auto rule_of) noexcept {
     for (unsigned bit = 0; bits != 0; ++bit, bits >>= 1) {
         if ((bits & 1) == 0) { continue; }
         if constexpr (requires { Word::leaf; }) {
-            found(unhonourable{rule_of(bit), Word::leaf, Word::subleaf, Word::part, bit});
+            found(unhonourable{rule_of(bit), Word::leaf, Word::subleaf, Word::output, bit});
         } else {
             found(unhonourable{rule_of(bit), Word::address, 0, reg::cpuid_register::eax, bit});
         }
