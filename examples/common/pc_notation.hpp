@@ -367,7 +367,7 @@ auto change_msr(setup& to, std::uint32_t index, Change const& change) -> bool {
     };
     capability_words::for_each(to.caps, capability_words::members{}, look);
     if (is_found) { return true; }
-    bool const is_stored = access::covers(index) &&
+    bool const is_stored = access::is_covered_msr(index) &&
                            index != reg::ia32_perf_global_status_reset::address &&
                            index != reg::ia32_perf_global_status_set::address;
     if (!is_stored) { return false; }

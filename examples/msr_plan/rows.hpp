@@ -527,7 +527,7 @@ private:
         if (name == "VMX") { return on_.now.in_vmx_operation ? "1" : "0"; }
         if (name == "SMM") { return on_.now.in_smm ? "1" : "0"; }
         auto const index = pc_notation::index_of(name);
-        if (!access::covers(index)) { return std::nullopt; }
+        if (!access::is_covered_msr(index)) { return std::nullopt; }
         return word(access::value_of(on_.now, index));
     }
     void claim_all() {

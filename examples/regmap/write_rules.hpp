@@ -395,7 +395,7 @@ inline auto find_write_rules() -> write_rules {
     std::vector<std::pair<std::size_t, msr_row>> msrs;  // with its place among those of its MSR
     constexpr std::uint32_t last_msr = 0x1FFF;
     for (std::uint32_t msr = 0; msr <= last_msr; ++msr) {
-        if (!access::covers(msr)) { continue; }
+        if (!access::is_covered_msr(msr)) { continue; }
         auto const own = msr_rows_of(msr);
         for (std::size_t place = 0; place < own.size(); ++place) {
             auto const before = std::find_if(msrs.begin(), msrs.end(), [&](auto const& other) {

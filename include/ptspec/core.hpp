@@ -19,7 +19,7 @@
 #include <ptspec/access/effect.hpp>
 #include <ptspec/access/image.hpp>
 #include <ptspec/access/lbr.hpp>
-#include <ptspec/access/paths.hpp>
+#include <ptspec/access/msr_write_sources.hpp>
 #include <ptspec/access/pmi.hpp>
 #include <ptspec/access/resets.hpp>
 #include <ptspec/access/xsave.hpp>

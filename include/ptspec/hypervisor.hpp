@@ -5,7 +5,7 @@
 
 #include <ptspec/registers.hpp>
 #include <ptspec/cpu/compare.hpp>
-#include <ptspec/access/paths.hpp>
+#include <ptspec/access/msr_write_sources.hpp>
 #include <ptspec/access/lbr.hpp>
 #include <ptspec/access/resets.hpp>
 #include <ptspec/access/xsave.hpp>

@@ -94,7 +94,7 @@
 #include <ptspec/access/check.hpp>
 #include <ptspec/access/enables.hpp>
 #include <ptspec/access/effect.hpp>
-#include <ptspec/access/paths.hpp>
+#include <ptspec/access/msr_write_sources.hpp>
 #include <ptspec/access/lbr.hpp>
 #include <ptspec/access/resets.hpp>
 #include <ptspec/access/xsave.hpp>

@@ -8937,14 +8937,14 @@ struct msr_state {
 /// The use of address range `n`, 0 to 3: ADDRn_CFG.
 ///
 /// Source: REG-037.
-[[nodiscard]] constexpr auto use_of_range(ia32_rtit_ctl from, unsigned n) noexcept
+[[nodiscard]] constexpr auto use_of_range(ia32_rtit_ctl value, unsigned n) noexcept
     -> reg::addr_cfg {
     using ctl = ia32_rtit_ctl;
     switch (n) {
-        case 0: return from.get<ctl::ADDR0_CFG>();
-        case 1: return from.get<ctl::ADDR1_CFG>();
-        case 2: return from.get<ctl::ADDR2_CFG>();
-        default: return from.get<ctl::ADDR3_CFG>();
+        case 0: return value.get<ctl::ADDR0_CFG>();
+        case 1: return value.get<ctl::ADDR1_CFG>();
+        case 2: return value.get<ctl::ADDR2_CFG>();
+        default: return value.get<ctl::ADDR3_CFG>();
     }
 }
 
@@ -9082,7 +9082,7 @@ inline constexpr uint32_t last_pt_msr = ia32_rtit_addr::address(ia32_rtit_addr::
 ///
 /// Source: REG-017, REG-018.
 PTSPEC_ATTRIBUTE(always_inline) [[nodiscard]]
-constexpr auto covers(msr_index index) noexcept -> bool {
+constexpr auto is_covered_msr(msr_index index) noexcept -> bool {
     return is_pt_msr(index) || index == reg::ia32_perf_global_status::address ||
            index == reg::ia32_perf_global_status_reset::address ||
            index == reg::ia32_perf_global_status_set::address || index == reg::ia32_xss::address ||
@@ -9190,10 +9190,10 @@ constexpr auto table_of(type_list<Rows...>) noexcept -> pt_msr_table {
     uint32_t const saved[] = {Rows::saved...};
     uint32_t const quadword[] = {Rows::quadword...};
     pt_msr_table made;
-    pt_msr* to = made.msrs;
+    pt_msr* next = made.msrs;
     for (size_t row = 0; row < sizeof...(Rows); ++row) {
         for (uint32_t i = 0; i < count[row]; ++i) {
-            *to++ = with_use(
+            *next++ = with_use(
                 {first[row] + i, i < saved[row], static_cast<uint8_t>(quadword[row] + i)},
                 group[row], i / 2);
         }
@@ -9228,14 +9228,15 @@ inline constexpr auto pt_msrs = detail::table_of(detail::rows::pt{});
 /// reset IA32_PERF_GLOBAL_STATUS read 0.
 ///
 /// Source: REG-011, REG-080.
-[[nodiscard]] constexpr auto value_of(msr_state const& now, msr_index index) noexcept -> uint64_t {
+[[nodiscard]] constexpr auto value_of(msr_state const& state, msr_index index) noexcept
+    -> uint64_t {
     switch (index.value) {
-        case reg::ia32_perf_global_status::address: return now.perf_global_status.raw;
-        case reg::ia32_xss::address: return now.xss.raw;
-        case reg::ia32_debugctl::address: return now.debugctl.raw;
+        case reg::ia32_perf_global_status::address: return state.perf_global_status.raw;
+        case reg::ia32_xss::address: return state.xss.raw;
+        case reg::ia32_debugctl::address: return state.debugctl.raw;
         default: break;
     }
-    auto const* const found = detail::value_in(detail::rows::pt{}, const_cast<msr_state&>(now),
+    auto const* const found = detail::value_in(detail::rows::pt{}, const_cast<msr_state&>(state),
                                                index.value);
     return found == nullptr ? 0 : *found;
 }
@@ -9269,7 +9270,7 @@ namespace ptspec::access {
 enum class outcome : uint8_t {
     allowed,
     general_protection,  ///< the access raises #GP(0) and changes nothing
-    not_covered,         ///< not an MSR that `covers` names: the caller's own code handles it
+    not_covered,         ///< not a covered MSR (`is_covered_msr`): the caller handles it
 };
 
 /// The outcome of an access and, where it faults, the most specific rule that it breaks.
@@ -9286,26 +9287,27 @@ namespace detail {
 using namespace ptspec::detail;
 
 /// Source: REG-121.
-constexpr auto is_disallowed_in_vmx(capabilities const& caps, msr_state const& now,
-                                    ia32_rtit_ctl value, policy const& how) noexcept -> bool {
-    return now.in_vmx_operation && caps.vmx() == cpu::vmx_support::none &&
-           (!how.only_enabling_faults_in_vmx || value.get<ia32_rtit_ctl::TraceEn>());
+constexpr auto is_disallowed_in_vmx(capabilities const& caps, msr_state const& state,
+                                    ia32_rtit_ctl value, policy const& policy) noexcept -> bool {
+    return state.in_vmx_operation && caps.vmx() == cpu::vmx_support::none &&
+           (!policy.only_enabling_faults_in_vmx || value.get<ia32_rtit_ctl::TraceEn>());
 }
 
 /// The TraceEn bit, where it is 1 before and after the write; else 0.
 ///
 /// Source: REG-021.
-constexpr auto staying_enabled(msr_state const& now, ia32_rtit_ctl value) noexcept -> uint64_t {
-    return now.ctl.raw & value.raw & detail::field_mask<ia32_rtit_ctl::TraceEn>;
+constexpr auto staying_enabled(msr_state const& state, ia32_rtit_ctl value) noexcept -> uint64_t {
+    return state.ctl.raw & value.raw & detail::field_mask<ia32_rtit_ctl::TraceEn>;
 }
 
 template <class Found>
-constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
-                                 ia32_rtit_ctl value, policy const& how, Found&& found) noexcept {
-    if (is_disallowed_in_vmx(caps, now, value, how)) { found(rule::REG_121); }
-    if (value == now.ctl) { return; }  // REG-020
+constexpr void find_broken_rules(capabilities const& caps, msr_state const& state,
+                                 ia32_rtit_ctl value, policy const& policy,
+                                 Found&& found) noexcept {
+    if (is_disallowed_in_vmx(caps, state, value, policy)) { found(rule::REG_121); }
+    if (value == state.ctl) { return; }  // REG-020
     access::detail::find_broken(access::detail::rules::of_ctl{}, caps, value, found);
-    if (staying_enabled(now, value) != 0) { found(rule::REG_021); }
+    if (staying_enabled(state, value) != 0) { found(rule::REG_021); }
     access::detail::find_broken(access::detail::rules::of_trace_en{}, caps, value, found);
 }
 
@@ -9371,16 +9373,16 @@ constexpr void find_broken_rules(type_list<Row, Rest...>, capabilities const& ca
 /// Source: REG-001, REG-004, REG-006, REG-012..015, REG-017, REG-020..044, REG-050..055,
 ///         REG-070..076, REG-121, REG-140, REG-203, REG-204.
 template <callable<rule> Found>
-constexpr void find_broken_rules(capabilities const& caps, msr_state const& now, msr_index index,
-                                 uint64_t value, policy const& how, Found&& found) noexcept {
+constexpr void find_broken_rules(capabilities const& caps, msr_state const& state, msr_index index,
+                                 uint64_t value, policy const& policy, Found&& found) noexcept {
     if (auto const absent = detail::rule_of_absence(caps, index); absent != rule::none) {
         return found(absent);
     }
     if (index == ia32_rtit_ctl::address) {
-        return detail::find_broken_rules(caps, now, ia32_rtit_ctl{value}, how, found);
+        return detail::find_broken_rules(caps, state, ia32_rtit_ctl{value}, policy, found);
     }
     if (is_pt_msr(index)) {
-        if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { found(rule::REG_004); }
+        if (state.ctl.get<ia32_rtit_ctl::TraceEn>()) { found(rule::REG_004); }
         return detail::find_broken_rules(detail::rows::other_than_ctl{}, caps, index.value, value,
                                          found);
     }
@@ -9405,10 +9407,10 @@ constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
 ///
 /// noinline: without it a check whose rule is unused takes 4.7 times as long.
 PTSPEC_ATTRIBUTE(noinline) PTSPEC_ATTRIBUTE(pure) [[nodiscard]]
-constexpr auto broken_rule(capabilities const& caps, msr_state const& now, msr_index index,
-                           uint64_t value, policy const& how = {}) noexcept -> rule {
+constexpr auto broken_rule(capabilities const& caps, msr_state const& state, msr_index index,
+                           uint64_t value, policy const& policy = {}) noexcept -> rule {
     first_rule first;
-    find_broken_rules(caps, now, index, value, how, first);
+    find_broken_rules(caps, state, index, value, policy, first);
     return first.broken;
 }
 
@@ -9416,17 +9418,17 @@ constexpr auto broken_rule(capabilities const& caps, msr_state const& now, msr_i
 ///
 /// always_inline: one test of a mask if the capabilities are constant, 43 instructions, not 79.
 PTSPEC_ATTRIBUTE(always_inline) [[nodiscard]]
-constexpr auto write_faults(capabilities const& caps, msr_state const& now, msr_index index,
-                            uint64_t value, policy const& how = {}) noexcept -> bool {
-    if (!is_pt_msr(index)) { return broken_rule(caps, now, index, value, how) != rule::none; }
+constexpr auto write_faults(capabilities const& caps, msr_state const& state, msr_index index,
+                            uint64_t value, policy const& policy = {}) noexcept -> bool {
+    if (!is_pt_msr(index)) { return broken_rule(caps, state, index, value, policy) != rule::none; }
     if (detail::rule_of_absence(caps, index) != rule::none) { return true; }
     if (index == ia32_rtit_ctl::address) {
         ia32_rtit_ctl const ctl{value};
-        return detail::is_disallowed_in_vmx(caps, now, ctl, how) ||
-               (ctl != now.ctl &&
-                (detail::staying_enabled(now, ctl) != 0 || !access::is_legal(caps, ctl)));
+        return detail::is_disallowed_in_vmx(caps, state, ctl, policy) ||
+               (ctl != state.ctl &&
+                (detail::staying_enabled(state, ctl) != 0 || !access::is_legal(caps, ctl)));
     }
-    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return true; }
+    if (state.ctl.get<ia32_rtit_ctl::TraceEn>()) { return true; }
     return !detail::is_legal(detail::rows::other_than_ctl{}, caps, index.value, value);
 }
 
@@ -9438,13 +9440,13 @@ constexpr auto write_faults(capabilities const& caps, msr_state const& now, msr_
 ///
 /// always_inline: as `write_faults`; 58 instructions, not 416 (clang 19).
 PTSPEC_ATTRIBUTE(always_inline) [[nodiscard]]
-constexpr auto check_write(capabilities const& caps, msr_state const& now, msr_index index,
-                           uint64_t value, unsigned cpl = 0, policy const& how = {}) noexcept
+constexpr auto check_write(capabilities const& caps, msr_state const& state, msr_index index,
+                           uint64_t value, unsigned cpl = 0, policy const& policy = {}) noexcept
     -> verdict {
-    if (!covers(index)) { return {outcome::not_covered}; }
+    if (!is_covered_msr(index)) { return {outcome::not_covered}; }
     if (cpl != 0) { return {outcome::general_protection, rule::REG_002}; }
-    if (!write_faults(caps, now, index, value, how)) { return {}; }
-    return {outcome::general_protection, broken_rule(caps, now, index, value, how)};
+    if (!write_faults(caps, state, index, value, policy)) { return {}; }
+    return {outcome::general_protection, broken_rule(caps, state, index, value, policy)};
 }
 
 // ------------------------------------------------------------------------------------ RDMSR
@@ -9455,7 +9457,7 @@ constexpr auto check_write(capabilities const& caps, msr_state const& now, msr_i
 /// Source: REG-001, REG-002, REG-011..017.
 [[nodiscard]] constexpr auto check_read(capabilities const& caps, msr_index index,
                                         unsigned cpl = 0) noexcept -> verdict {
-    if (!covers(index)) { return {outcome::not_covered}; }
+    if (!is_covered_msr(index)) { return {outcome::not_covered}; }
     if (cpl != 0) { return {outcome::general_protection, rule::REG_002}; }
     auto const absent = detail::rule_of_absence(caps, index);
     return absent == rule::none ? verdict{} : verdict{outcome::general_protection, absent};
@@ -9489,11 +9491,11 @@ namespace ptspec::access {
 ///
 /// Source: SDM vol. 3, "Context Enable"; REG-057, REG-113.
 [[nodiscard]] constexpr auto context_en(ia32_rtit_ctl ctl, ia32_rtit_cr3_match match,
-                                        processor_context const& now) noexcept -> bool {
-    bool const at_this_cpl = now.cpl == 0 ? ctl.get<ia32_rtit_ctl::OS>()
-                                          : ctl.get<ia32_rtit_ctl::User>();
-    return at_this_cpl && !now.production_enclave &&
-           (!ctl.get<ia32_rtit_ctl::CR3Filter>() || cr3_matches(match, now.cr3, now.pae));
+                                        processor_context const& context) noexcept -> bool {
+    bool const at_this_cpl = context.cpl == 0 ? ctl.get<ia32_rtit_ctl::OS>()
+                                              : ctl.get<ia32_rtit_ctl::User>();
+    return at_this_cpl && !context.production_enclave &&
+           (!ctl.get<ia32_rtit_ctl::CR3Filter>() || cr3_matches(match, context.cr3, context.pae));
 }
 
 /// True if `accepted` returns true for an address range of this kind. The ranges after that one are
@@ -9604,21 +9606,22 @@ struct evaluated {
     bool trace_stop = false;
 };
 
-/// Evaluates the enables at a target. `now` is the context there, `now.ip` the target; `stop_ip` is
-/// compared with the TraceStop ranges. TraceEn stays as it is; a TraceStop sets STATUS.Stopped.
+/// Evaluates the enables at a target. `context` is the context there, `context.ip` the target;
+/// `stop_ip` is compared with the TraceStop ranges. TraceEn stays as it is; a TraceStop sets
+/// STATUS.Stopped.
 ///
 /// Source: REG-057, REG-058, REG-068, GEN-005, GEN-024..027, GEN-080..090.
 [[nodiscard]] constexpr auto evaluate(cpu::capabilities const& caps, msr_state const& state,
-                                      processor_context const& now, uint64_t stop_ip) noexcept
+                                      processor_context const& context, uint64_t stop_ip) noexcept
     -> evaluated {
     using status = ia32_rtit_status;
     evaluated result{state.status, enables_of(caps, state), false};
     if (!result.after.trigger) { return result; }
-    result.after.context = context_en(state.ctl, state.cr3_match, now);
+    result.after.context = context_en(state.ctl, state.cr3_match, context);
     result.status = result.status.with(status::ContextEn{result.after.context});
     if (result.after.context && caps.has_ip_filtering()) {
         result.trace_stop = in_trace_stop(state, stop_ip);
-        result.after.filter = !result.trace_stop && in_filter(state, now.ip);
+        result.after.filter = !result.trace_stop && in_filter(state, context.ip);
         result.status = result.status.with(status::FilterEn{result.after.filter});
         if (result.trace_stop) {
             result.status = result.status.with(status::Stopped{true}, status::TriggerEn{false});
@@ -9627,12 +9630,12 @@ struct evaluated {
     return result;
 }
 
-/// The state after a branch or an event whose target is `now.ip`.
+/// The state after a branch or an event whose target is `context.ip`.
 ///
 /// Source: REG-057, REG-058, REG-068, GEN-024, GEN-025, GEN-090.
 [[nodiscard]] constexpr auto after_branch(cpu::capabilities const& caps, msr_state state,
-                                          processor_context const& now) noexcept -> msr_state {
-    state.status = evaluate(caps, state, now, now.ip).status;
+                                          processor_context const& context) noexcept -> msr_state {
+    state.status = evaluate(caps, state, context, context.ip).status;
     return state;
 }
 
@@ -9665,52 +9668,52 @@ struct effect {
 ///
 /// Source: REG-066, REG-204, OUT-086.
 [[nodiscard]] constexpr auto pends_preserved_pmi(capabilities const& caps,
-                                                 msr_state const& now) noexcept -> bool {
-    return now.ctl.get<ia32_rtit_ctl::InjectPsbPmiOnEnable>() &&
-           now.status.get<ia32_rtit_status::PendToPAPMI>() &&
+                                                 msr_state const& state) noexcept -> bool {
+    return state.ctl.get<ia32_rtit_ctl::InjectPsbPmiOnEnable>() &&
+           state.status.get<ia32_rtit_status::PendToPAPMI>() &&
            caps.supports(cpu::output_scheme::topa);
 }
 
 namespace detail {
 
 /// Source: REG-063..067.
-constexpr auto psb_when_enabled(capabilities const& caps, msr_state const& now) noexcept
+constexpr auto psb_when_enabled(capabilities const& caps, msr_state const& state) noexcept
     -> psb_plus_generation {
     using status = ia32_rtit_status;
     bool const has_byte_count = caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>();
-    bool const pending = now.ctl.get<ia32_rtit_ctl::InjectPsbPmiOnEnable>() &&
-                         now.status.get<status::PendPSB>();
-    return !has_byte_count || pending || now.status.get<status::PacketByteCnt>() == 0
+    bool const pending = state.ctl.get<ia32_rtit_ctl::InjectPsbPmiOnEnable>() &&
+                         state.status.get<status::PendPSB>();
+    return !has_byte_count || pending || state.status.get<status::PacketByteCnt>() == 0
                ? psb_plus_generation::yes
                : psb_plus_generation::may;
 }
 
-/// TraceEn changes from 0 to 1, for any reason. `now.ctl` already holds the 1.
+/// TraceEn changes from 0 to 1, for any reason. `state.ctl` already holds the 1.
 ///
 /// Source: REG-043, REG-056, REG-058, REG-063..067, REG-204, GEN-024, GEN-025, GEN-088, OUT-086.
-constexpr auto enabled(capabilities const& caps, msr_state now,
+constexpr auto enabled(capabilities const& caps, msr_state state,
                        processor_context const& code) noexcept -> effect {
     using ctl = ia32_rtit_ctl;
     using status = ia32_rtit_status;
     effect result;
-    bool const triggered = trigger_en(now.ctl, now.status);
-    now.status = now.status.with(status::TriggerEn{triggered});
-    if (caps.has_ip_filtering() && !has_filter(now)) {
-        now.status = now.status.with(status::FilterEn{true});
+    bool const triggered = trigger_en(state.ctl, state.status);
+    state.status = state.status.with(status::TriggerEn{triggered});
+    if (caps.has_ip_filtering() && !has_filter(state)) {
+        state.status = state.status.with(status::FilterEn{true});
     }
-    bool const inject = now.ctl.get<ctl::InjectPsbPmiOnEnable>();
-    result.pmi = pends_preserved_pmi(caps, now);
+    bool const inject = state.ctl.get<ctl::InjectPsbPmiOnEnable>();
+    result.pmi = pends_preserved_pmi(caps, state);
     if (result.pmi) {
-        now.perf_global_status = now.perf_global_status.with(
+        state.perf_global_status = state.perf_global_status.with(
             reg::ia32_perf_global_status::Trace_ToPA_PMI{true});
     }
     if (triggered) {
-        result.psb = psb_when_enabled(caps, now);
-        if (inject) { now.status = now.status.with(status::PendPSB{false}); }
-        now = after_branch(caps, now, code);
-        result.trace_stop = now.status.get<status::Stopped>();
+        result.psb = psb_when_enabled(caps, state);
+        if (inject) { state.status = state.status.with(status::PendPSB{false}); }
+        state = after_branch(caps, state, code);
+        result.trace_stop = state.status.get<status::Stopped>();
     }
-    result.state = now;
+    result.state = state;
     return result;
 }
 
@@ -9718,20 +9721,20 @@ constexpr auto enabled(capabilities const& caps, msr_state now,
 /// values.
 ///
 /// Source: REG-050, REG-203.
-constexpr void store(msr_state& now, msr_index index, uint64_t value) noexcept {
+constexpr void store(msr_state& state, msr_index index, uint64_t value) noexcept {
     switch (index.value) {
         case ia32_rtit_status::address: {
             constexpr auto kept = ia32_rtit_status::write_ignored_mask();
-            now.status = {(value & ~kept) | (now.status.raw & kept)};
+            state.status = {(value & ~kept) | (state.status.raw & kept)};
             break;
         }
         case reg::ia32_perf_global_status_reset::address:
-            now.perf_global_status = {now.perf_global_status.raw & ~value};
+            state.perf_global_status = {state.perf_global_status.raw & ~value};
             break;
         case reg::ia32_perf_global_status_set::address:
-            now.perf_global_status = {now.perf_global_status.raw | value};
+            state.perf_global_status = {state.perf_global_status.raw | value};
             break;
-        default: set_raw(now, index, value); break;
+        default: set_raw(state, index, value); break;
     }
 }
 
@@ -9740,10 +9743,10 @@ constexpr void store(msr_state& now, msr_index index, uint64_t value) noexcept {
 /// The state with TraceEn cleared, for any reason.
 ///
 /// Source: REG-061, REG-093.
-[[nodiscard]] constexpr auto disabled(msr_state now) noexcept -> msr_state {
-    now.ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{false});
-    now.status = now.status.with(ia32_rtit_status::TriggerEn{false});
-    return now;
+[[nodiscard]] constexpr auto disabled(msr_state state) noexcept -> msr_state {
+    state.ctl = state.ctl.with(ia32_rtit_ctl::TraceEn{false});
+    state.status = state.status.with(ia32_rtit_status::TriggerEn{false});
+    return state;
 }
 
 /// The effect of a write of IA32_RTIT_CTL that was checked, by WRMSR or in another way, such as by
@@ -9751,22 +9754,22 @@ constexpr void store(msr_state& now, msr_index index, uint64_t value) noexcept {
 ///
 /// Errors: none: the caller has checked that the value is allowed.
 /// Source: REG-020, REG-022, REG-023.
-[[nodiscard]] constexpr auto apply(capabilities const& caps, msr_state now, ia32_rtit_ctl value,
+[[nodiscard]] constexpr auto apply(capabilities const& caps, msr_state state, ia32_rtit_ctl value,
                                    processor_context const& code) noexcept -> effect {
-    bool const was_on = now.ctl.get<ia32_rtit_ctl::TraceEn>();
-    now.ctl = value;
+    bool const was_on = state.ctl.get<ia32_rtit_ctl::TraceEn>();
+    state.ctl = value;
     bool const is_on = value.get<ia32_rtit_ctl::TraceEn>();
-    if (was_on == is_on) { return {.state = now}; }
-    return is_on ? detail::enabled(caps, now, code) : effect{.state = disabled(now)};
+    if (was_on == is_on) { return {.state = state}; }
+    return is_on ? detail::enabled(caps, state, code) : effect{.state = disabled(state)};
 }
 /// The same for any covered MSR: the effect of a WRMSR after `check_write` has allowed it.
 ///
 /// Source: REG-020..023, REG-043, REG-050, REG-203.
-[[nodiscard]] constexpr auto apply(capabilities const& caps, msr_state const& now, msr_index index,
-                                   uint64_t value, processor_context const& code) noexcept
-    -> effect {
-    if (index == ia32_rtit_ctl::address) { return apply(caps, now, ia32_rtit_ctl{value}, code); }
-    effect result{.state = now};
+[[nodiscard]] constexpr auto apply(capabilities const& caps, msr_state const& state,
+                                   msr_index index, uint64_t value,
+                                   processor_context const& code) noexcept -> effect {
+    if (index == ia32_rtit_ctl::address) { return apply(caps, state, ia32_rtit_ctl{value}, code); }
+    effect result{.state = state};
     detail::store(result.state, index, value);
     return result;
 }
@@ -9776,13 +9779,13 @@ constexpr void store(msr_state& now, msr_index index, uint64_t value) noexcept {
 /// Errors: those of `check_write`; the state is then unchanged.
 /// Source: SDM vol. 3, "IA32_RTIT_CTL MSR", "IA32_RTIT_STATUS MSR"; REG-009, REG-020..023, REG-043,
 ///         REG-050, REG-053, REG-056..068, REG-072, REG-080, REG-203.
-[[nodiscard]] constexpr auto effect_of_write(capabilities const& caps, msr_state const& now,
+[[nodiscard]] constexpr auto effect_of_write(capabilities const& caps, msr_state const& state,
                                              msr_index index, uint64_t value,
                                              processor_context const& code = {},
-                                             policy const& how = {}) noexcept -> effect {
-    auto const checked = check_write(caps, now, index, value, code.cpl, how);
-    if (!checked) { return {.verdict = checked, .state = now}; }
-    return apply(caps, now, index, value, code);
+                                             policy const& policy = {}) noexcept -> effect {
+    auto const checked = check_write(caps, state, index, value, code.cpl, policy);
+    if (!checked) { return {.verdict = checked, .state = state}; }
+    return apply(caps, state, index, value, code);
 }
 
 /// The result of an RDMSR.
@@ -9794,28 +9797,28 @@ struct read_result {
 };
 
 /// Source: REG-011, REG-080.
-[[nodiscard]] constexpr auto read(capabilities const& caps, msr_state const& now, msr_index index,
+[[nodiscard]] constexpr auto read(capabilities const& caps, msr_state const& state, msr_index index,
                                   unsigned cpl = 0) noexcept -> read_result {
     auto const checked = check_read(caps, index, cpl);
-    return {checked, checked ? value_of(now, index) : 0};
+    return {checked, checked ? value_of(state, index) : 0};
 }
 
 }  // namespace ptspec::access
 
-// ---- ptspec/access/paths.hpp ----
+// ---- ptspec/access/msr_write_sources.hpp ----
 
-/// The paths by which a value reaches an MSR, and how each reports an illegal value.
+/// What writes values to MSRs, and how each of these sources reports an illegal value.
 namespace ptspec::access {
 
 /// Source: REG-010.
-enum class write_path : uint8_t {
+enum class msr_write_source : uint8_t {
     wrmsr,    ///< also WRMSRNS, and WRMSRLIST for each of its MSRs
     xrstors,  ///< component 8 of an XSAVE area
     vm_entry_msr_load_list,
     vm_exit_msr_load_list,
 };
 
-/// How a path reports an illegal value.
+/// How a source reports an illegal value.
 enum class refusal : uint8_t {
     none,                ///< the value is legal
     general_protection,  ///< #GP(0)
@@ -9828,37 +9831,38 @@ enum class refusal : uint8_t {
 /// Source: REG-010.
 inline constexpr uint32_t exit_reason_of_msr_load_failure = 0x8000'0000U | 34U;
 
-/// How a path reports an illegal value.
+/// How a source reports an illegal value.
 ///
 /// Source: SDM vol. 3, "Loading MSRs" of VM entries and of VM exits; REG-010.
-[[nodiscard]] constexpr auto refusal_on(write_path path) noexcept -> refusal {
-    switch (path) {
-        case write_path::vm_entry_msr_load_list: return refusal::vm_entry_fails;
-        case write_path::vm_exit_msr_load_list: return refusal::vmx_abort;
-        case write_path::wrmsr:
-        case write_path::xrstors: break;
+[[nodiscard]] constexpr auto refusal_of(msr_write_source source) noexcept -> refusal {
+    switch (source) {
+        case msr_write_source::vm_entry_msr_load_list: return refusal::vm_entry_fails;
+        case msr_write_source::vm_exit_msr_load_list: return refusal::vmx_abort;
+        case msr_write_source::wrmsr:
+        case msr_write_source::xrstors: break;
     }
     return refusal::general_protection;
 }
 
-/// The verdict on a write, and how the path reports an illegal value.
-struct path_verdict {
+/// The verdict on a write, and how its source reports an illegal value.
+struct msr_write_verdict {
     access::verdict verdict{};
-    refusal how = refusal::none;
+    access::refusal refusal = access::refusal::none;
 
     constexpr explicit operator bool() const noexcept { return static_cast<bool>(verdict); }
 };
 
-/// Applies the checks of a WRMSR at CPL 0 to a value that is written on `path`.
+/// Applies the checks of a WRMSR at CPL 0 to a value that `source` writes.
 ///
 /// Errors: those of `check_write`.
 /// Source: REG-010.
-[[nodiscard]] constexpr auto check_write_on(write_path path, capabilities const& caps,
-                                            msr_state const& now, msr_index index, uint64_t value,
-                                            policy const& how = {}) noexcept -> path_verdict {
-    auto const checked = check_write(caps, now, index, value, 0, how);
+[[nodiscard]] constexpr auto check_write_from(msr_write_source source, capabilities const& caps,
+                                              msr_state const& state, msr_index index,
+                                              uint64_t value, policy const& policy = {}) noexcept
+    -> msr_write_verdict {
+    auto const checked = check_write(caps, state, index, value, 0, policy);
     return {checked,
-            checked.what == outcome::general_protection ? refusal_on(path) : refusal::none};
+            checked.what == outcome::general_protection ? refusal_of(source) : refusal::none};
 }
 
 }  // namespace ptspec::access
@@ -9932,14 +9936,14 @@ namespace ptspec::access {
 /// here: the caller models them.
 ///
 /// Source: REG-091..093.
-[[nodiscard]] constexpr auto warm_reset(capabilities const& caps, msr_state const& now) noexcept
+[[nodiscard]] constexpr auto warm_reset(capabilities const& caps, msr_state const& state) noexcept
     -> msr_state {
-    auto next = disabled(now);
+    auto next = disabled(state);
     if (!caps.has_ip_filtering()) {
         next = cold_reset();
-        next.xss = now.xss;
-        next.perf_global_status = now.perf_global_status;
-        next.debugctl = now.debugctl;
+        next.xss = state.xss;
+        next.perf_global_status = state.perf_global_status;
+        next.debugctl = state.debugctl;
     }
     next.in_vmx_operation = false;
     next.in_smm = false;
@@ -9950,9 +9954,9 @@ namespace ptspec::access {
 /// The state after INIT: tracing continues in the context `code`.
 ///
 /// Source: REG-094.
-[[nodiscard]] constexpr auto init(capabilities const& caps, msr_state const& now,
+[[nodiscard]] constexpr auto init(capabilities const& caps, msr_state const& state,
                                   processor_context const& code = {}) noexcept -> msr_state {
-    return after_branch(caps, now, code);
+    return after_branch(caps, state, code);
 }
 
 // ------------------------------------------------------------------------------------ SMM
@@ -9967,12 +9971,12 @@ enum class smm_treatment : uint8_t {
 /// change.
 ///
 /// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-100, REG-104..106.
-[[nodiscard]] constexpr auto smi(msr_state const& now,
-                                 smm_treatment how = smm_treatment::by_default) noexcept
+[[nodiscard]] constexpr auto smi(msr_state const& state,
+                                 smm_treatment treatment = smm_treatment::by_default) noexcept
     -> msr_state {
-    if (now.in_smm || how == smm_treatment::dual_monitor) { return now; }
-    auto next = disabled(now);
-    next.smram_trace_en = now.ctl.get<ia32_rtit_ctl::TraceEn>();
+    if (state.in_smm || treatment == smm_treatment::dual_monitor) { return state; }
+    auto next = disabled(state);
+    next.smram_trace_en = state.ctl.get<ia32_rtit_ctl::TraceEn>();
     next.in_smm = true;
     return next;
 }
@@ -9997,26 +10001,26 @@ struct rsm_result {
 ///         IA32_RTIT_CTL that SMM left would raise #GP: REG-025, REG-040, REG-121. Nothing has
 ///         changed then.
 /// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-101..103, REG-108.
-[[nodiscard]] constexpr auto rsm(capabilities const& caps, msr_state const& now,
+[[nodiscard]] constexpr auto rsm(capabilities const& caps, msr_state const& state,
                                  processor_context const& code = {},
-                                 policy const& how = {}) noexcept -> rsm_result {
-    if (!now.in_smm) { return {rsm_outcome::undefined_opcode, rule::none, {.state = now}}; }
-    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) {
-        return {rsm_outcome::shutdown, rule::REG_102, {.state = now}};
+                                 policy const& policy = {}) noexcept -> rsm_result {
+    if (!state.in_smm) { return {rsm_outcome::undefined_opcode, rule::none, {.state = state}}; }
+    if (state.ctl.get<ia32_rtit_ctl::TraceEn>()) {
+        return {rsm_outcome::shutdown, rule::REG_102, {.state = state}};
     }
-    bool const would_enable_both = now.smram_trace_en &&
-                                   now.debugctl.get<reg::ia32_debugctl::LBR>() &&
+    bool const would_enable_both = state.smram_trace_en &&
+                                   state.debugctl.get<reg::ia32_debugctl::LBR>() &&
                                    excludes_lbr(caps.leaf_01_eax);
-    if (would_enable_both && how.lbr_after_rsm_shuts_down) {
-        return {rsm_outcome::shutdown, rule::REG_103, {.state = now}};
+    if (would_enable_both && policy.lbr_after_rsm_shuts_down) {
+        return {rsm_outcome::shutdown, rule::REG_103, {.state = state}};
     }
-    auto next = now;
+    auto next = state;
     next.in_smm = false;
     next.smram_trace_en = false;
-    if (!now.smram_trace_en) { return {rsm_outcome::resumed, rule::none, {.state = next}}; }
+    if (!state.smram_trace_en) { return {rsm_outcome::resumed, rule::none, {.state = next}}; }
     next.ctl = next.ctl.with(ia32_rtit_ctl::TraceEn{true});
-    rule const broken = broken_rule(caps, now, ia32_rtit_ctl::address, next.ctl.raw, how);
-    if (broken != rule::none) { return {rsm_outcome::shutdown, broken, {.state = now}}; }
+    rule const broken = broken_rule(caps, state, ia32_rtit_ctl::address, next.ctl.raw, policy);
+    if (broken != rule::none) { return {rsm_outcome::shutdown, broken, {.state = state}}; }
     return {rsm_outcome::resumed, rule::none, detail::enabled(caps, next, code)};
 }
 
@@ -10025,45 +10029,45 @@ struct rsm_result {
 /// The state after VMXON, which clears TraceEn where Intel PT is not allowed in VMX operation.
 ///
 /// Source: REG-110.
-[[nodiscard]] constexpr auto vmxon(capabilities const& caps, msr_state const& now) noexcept
+[[nodiscard]] constexpr auto vmxon(capabilities const& caps, msr_state const& state) noexcept
     -> msr_state {
-    auto next = caps.vmx() == cpu::vmx_support::none ? disabled(now) : now;
+    auto next = caps.vmx() == cpu::vmx_support::none ? disabled(state) : state;
     next.in_vmx_operation = true;
     return next;
 }
 
 /// The state after VMXOFF.
-[[nodiscard]] constexpr auto vmxoff(msr_state now) noexcept -> msr_state {
-    now.in_vmx_operation = false;
-    return now;
+[[nodiscard]] constexpr auto vmxoff(msr_state state) noexcept -> msr_state {
+    state.in_vmx_operation = false;
+    return state;
 }
 
 /// The state after GETSEC[SENTER] or GETSEC[ENTERACCS], which clear TraceEn and do not restore it.
 /// SENTER does so on the other logical processors, too.
 ///
 /// Source: REG-111.
-[[nodiscard]] constexpr auto measured_launch(msr_state const& now) noexcept -> msr_state {
-    return disabled(now);
+[[nodiscard]] constexpr auto measured_launch(msr_state const& state) noexcept -> msr_state {
+    return disabled(state);
 }
 
 /// The state at the start of an authenticated code module: TraceEn is cleared without any packet.
 ///
 /// Source: REG-112.
-[[nodiscard]] constexpr auto acm_entry(msr_state const& now) noexcept -> msr_state {
-    return disabled(now);
+[[nodiscard]] constexpr auto acm_entry(msr_state const& state) noexcept -> msr_state {
+    return disabled(state);
 }
 
 /// The state after the module. `trace_en` is the value of TraceEn before the module started. It is
 /// restored unless the module left an IA32_RTIT_CTL in which a WRMSR could not set it.
 ///
 /// Source: REG-108, REG-112.
-[[nodiscard]] constexpr auto acm_exit(capabilities const& caps, msr_state now, bool trace_en,
+[[nodiscard]] constexpr auto acm_exit(capabilities const& caps, msr_state state, bool trace_en,
                                       processor_context const& code = {}) noexcept -> msr_state {
-    auto const ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{trace_en});
-    rule const broken = broken_rule(caps, now, ia32_rtit_ctl::address, ctl.raw);
-    if (!trace_en || broken != rule::none) { return now; }
-    now.ctl = ctl;
-    return detail::enabled(caps, now, code).state;
+    auto const ctl = state.ctl.with(ia32_rtit_ctl::TraceEn{trace_en});
+    rule const broken = broken_rule(caps, state, ia32_rtit_ctl::address, ctl.raw);
+    if (!trace_en || broken != rule::none) { return state; }
+    state.ctl = ctl;
+    return detail::enabled(caps, state, code).state;
 }
 
 }  // namespace ptspec::access
@@ -10086,14 +10090,14 @@ struct xsaves_result {
 /// the old state remains: TraceEn gets its old value back.
 ///
 /// Source: SDM vol. 1, "Operation of XSAVES"; REG-141, REG-142.
-[[nodiscard]] constexpr auto xsaves(capabilities const& caps, msr_state const& now) noexcept
+[[nodiscard]] constexpr auto xsaves(capabilities const& caps, msr_state const& state) noexcept
     -> xsaves_result {
-    xsaves_result result{.state = disabled(now)};
+    xsaves_result result{.state = disabled(state)};
     for (pt_msr const& msr : pt_msrs) {
         if (!msr.is_saved || !exists(caps, msr.index)) { continue; }
         result.image.quadwords[msr.quadword] = value_of(result.state, msr.index);
     }
-    result.image = result.image.with(xsave_pt_state::IA32_RTIT_CTL{now.ctl});
+    result.image = result.image.with(xsave_pt_state::IA32_RTIT_CTL{state.ctl});
     return result;
 }
 
@@ -10143,20 +10147,20 @@ struct xrstors_result {
 
 namespace detail {
 
-constexpr auto refused(msr_state const& now, rule broken) noexcept -> effect {
-    return {.verdict = {outcome::general_protection, broken}, .state = now};
+constexpr auto refused(msr_state const& state, rule broken) noexcept -> effect {
+    return {.verdict = {outcome::general_protection, broken}, .state = state};
 }
 
 /// The rule by which XRSTORS refuses a quadword, or none. A zero for an MSR that the processor
 /// lacks is skipped.
 ///
 /// Source: REG-144.
-constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const& now,
-                                       msr_index index, uint64_t value, policy const& how) noexcept
-    -> rule {
+constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const& state,
+                                       msr_index index, uint64_t value,
+                                       policy const& policy) noexcept -> rule {
     auto const absent = rule_of_absence(caps, index);
     if (absent != rule::none) { return value == 0 ? rule::none : absent; }
-    return broken_rule(caps, now, index, value, how);
+    return broken_rule(caps, state, index, value, policy);
 }
 
 }  // namespace detail
@@ -10166,20 +10170,21 @@ constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const
 ///
 /// Errors: those of `xrstors`.
 /// Source: SDM vol. 1, "Operation of XRSTORS"; REG-143..145.
-[[nodiscard]] constexpr auto xrstors_except_ctl(capabilities const& caps, msr_state const& now,
+[[nodiscard]] constexpr auto xrstors_except_ctl(capabilities const& caps, msr_state const& state,
                                                 xsave_pt_state const& image,
-                                                policy const& how = {}) noexcept -> xrstors_result {
-    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return {detail::refused(now, rule::REG_143)}; }
-    if (!image.reserved_quadwords_are_zero()) { return {detail::refused(now, rule::REG_144)}; }
-    xrstors_result result{{.state = now}};
+                                                policy const& policy = {}) noexcept
+    -> xrstors_result {
+    if (state.ctl.get<ia32_rtit_ctl::TraceEn>()) { return {detail::refused(state, rule::REG_143)}; }
+    if (!image.reserved_quadwords_are_zero()) { return {detail::refused(state, rule::REG_144)}; }
+    xrstors_result result{{.state = state}};
     unsigned first_refused = sizeof image.quadwords / sizeof image.quadwords[0];
     for (pt_msr const& msr : pt_msrs) {
         if (!msr.is_saved) { continue; }
         uint64_t const value = image.quadwords[msr.quadword];
-        rule const broken = detail::broken_rule_of_quadword(caps, now, msr.index, value, how);
+        rule const broken = detail::broken_rule_of_quadword(caps, state, msr.index, value, policy);
         if (broken != rule::none && msr.quadword < first_refused) {
             first_refused = msr.quadword;
-            result = {detail::refused(now, rule::REG_144), {msr.index, broken}};
+            result = {detail::refused(state, rule::REG_144), {msr.index, broken}};
         }
         if (result && msr.index != ia32_rtit_ctl::address && exists(caps, msr.index)) {
             detail::store(result.effect.state, msr.index, value);
@@ -10194,11 +10199,11 @@ constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const
 /// Errors: REG-143 while TraceEn is 1; REG-144 for a quadword that is refused, or reserved bytes
 ///         that are not 0. Then no MSR changes (a processor may have loaded some; TraceEn is 0).
 /// Source: SDM vol. 1, "Operation of XRSTORS"; REG-143..145.
-[[nodiscard]] constexpr auto xrstors(capabilities const& caps, msr_state const& now,
+[[nodiscard]] constexpr auto xrstors(capabilities const& caps, msr_state const& state,
                                      xsave_pt_state const& image,
                                      processor_context const& code = {},
-                                     policy const& how = {}) noexcept -> xrstors_result {
-    auto const loaded = xrstors_except_ctl(caps, now, image, how);
+                                     policy const& policy = {}) noexcept -> xrstors_result {
+    auto const loaded = xrstors_except_ctl(caps, state, image, policy);
     if (!loaded) { return loaded; }
     auto const ctl = image.get<xsave_pt_state::IA32_RTIT_CTL>();
     return {apply(caps, loaded.effect.state, ctl, code)};
@@ -10208,9 +10213,9 @@ constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const
 ///
 /// Errors: REG-143 while TraceEn is 1.
 /// Source: REG-143, REG-146.
-[[nodiscard]] constexpr auto xrstors_init(msr_state const& now) noexcept -> xrstors_result {
-    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return {detail::refused(now, rule::REG_143)}; }
-    auto next = now;
+[[nodiscard]] constexpr auto xrstors_init(msr_state const& state) noexcept -> xrstors_result {
+    if (state.ctl.get<ia32_rtit_ctl::TraceEn>()) { return {detail::refused(state, rule::REG_143)}; }
+    auto next = state;
     for (pt_msr const& msr : pt_msrs) {
         if (msr.is_saved) { set_raw(next, msr.index, value_of(msr_state{}, msr.index)); }
     }
@@ -10246,25 +10251,25 @@ struct delivered_pmi {
 /// are cleared. Intel PT keeps tracing.
 ///
 /// Source: SDM vol. 3, "ToPA PMI"; REG-205.
-[[nodiscard]] constexpr auto deliver_pmi(cpu::capabilities const& caps, msr_state now) noexcept
+[[nodiscard]] constexpr auto deliver_pmi(cpu::capabilities const& caps, msr_state state) noexcept
     -> delivered_pmi {
     using debugctl = reg::ia32_debugctl;
     using status = reg::ia32_perf_global_status;
     auto const version = caps.leaf_0a_eax.get<reg::cpuid_0ah_eax::VersionID>();
     bool const freeze_counters = version >= 2 &&
-                                 now.debugctl.get<debugctl::FREEZE_PERFMON_ON_PMI>();
-    bool const freeze_lbrs = version >= 2 && now.debugctl.get<debugctl::FREEZE_LBRS_ON_PMI>();
+                                 state.debugctl.get<debugctl::FREEZE_PERFMON_ON_PMI>();
+    bool const freeze_lbrs = version >= 2 && state.debugctl.get<debugctl::FREEZE_LBRS_ON_PMI>();
     if (version < 4) {
-        if (freeze_lbrs) { now.debugctl = now.debugctl.with(debugctl::LBR{false}); }
-        return {now, freeze_counters};
+        if (freeze_lbrs) { state.debugctl = state.debugctl.with(debugctl::LBR{false}); }
+        return {state, freeze_counters};
     }
     if (freeze_counters) {
-        now.perf_global_status = now.perf_global_status.with(status::CTR_Frz{true});
+        state.perf_global_status = state.perf_global_status.with(status::CTR_Frz{true});
     }
     if (freeze_lbrs) {
-        now.perf_global_status = now.perf_global_status.with(status::LBR_Frz{true});
+        state.perf_global_status = state.perf_global_status.with(status::LBR_Frz{true});
     }
-    return {now, false};
+    return {state, false};
 }
 
 /// The performance-monitoring LVT entry after it delivered an interrupt: Mask is set, and no
@@ -10281,9 +10286,9 @@ template <one_of<reg::ia32_x2apic_lvt_pmi, reg::apic_mmio_lvt_pmi> Word>
 /// again when that context is enabled. A handler that handles the PMI clears the bit.
 ///
 /// Source: SDM vol. 3, "PMI Preservation"; OUT-087.
-[[nodiscard]] constexpr auto is_topa_pmi_for_now(msr_state const& now) noexcept -> bool {
-    return now.perf_global_status.get<reg::ia32_perf_global_status::Trace_ToPA_PMI>() &&
-           now.ctl.get<ia32_rtit_ctl::TraceEn>();
+[[nodiscard]] constexpr auto is_topa_pmi_for_now(msr_state const& state) noexcept -> bool {
+    return state.perf_global_status.get<reg::ia32_perf_global_status::Trace_ToPA_PMI>() &&
+           state.ctl.get<ia32_rtit_ctl::TraceEn>();
 }
 
 }  // namespace ptspec::access
@@ -10340,21 +10345,21 @@ inline constexpr size_t image_size = detail::image_head +
 ///        CR3_MATCH, ADDR0_A to ADDR3_B, IA32_XSS, IA32_PERF_GLOBAL_STATUS, IA32_DEBUGCTL. Then 8
 ///        bytes of flags: 1 for VMX operation, 2 for SMM, 4 for the TraceEn that the SMI saved. All
 ///        numbers are little-endian.
-[[nodiscard]] constexpr auto store(msr_state const& now) noexcept -> byte_array<image_size> {
+[[nodiscard]] constexpr auto store(msr_state const& state) noexcept -> byte_array<image_size> {
     byte_array<image_size> image;
-    uint8_t* to = image.data();
-    store_le64(to, detail::image_magic);
-    store_le64(to + 8, uint64_t{image_size} << 32 | image_version);
-    to += detail::image_head;
+    uint8_t* next = image.data();
+    store_le64(next, detail::image_magic);
+    store_le64(next + 8, uint64_t{image_size} << 32 | image_version);
+    next += detail::image_head;
     auto const add = [&](uint64_t value) {
-        store_le64(to, value);
-        to += 8;
+        store_le64(next, value);
+        next += 8;
     };
-    for (pt_msr const& msr : pt_msrs) { add(value_of(now, msr.index)); }
-    for (msr_index const index : detail::related_msrs) { add(value_of(now, index)); }
-    store_le64(to, (now.in_vmx_operation ? detail::flag_in_vmx_operation : 0) |
-                       (now.in_smm ? detail::flag_in_smm : 0) |
-                       (now.smram_trace_en ? detail::flag_smram_trace_en : 0));
+    for (pt_msr const& msr : pt_msrs) { add(value_of(state, msr.index)); }
+    for (msr_index const index : detail::related_msrs) { add(value_of(state, index)); }
+    store_le64(next, (state.in_vmx_operation ? detail::flag_in_vmx_operation : 0) |
+                         (state.in_smm ? detail::flag_in_smm : 0) |
+                         (state.smram_trace_en ? detail::flag_smram_trace_en : 0));
     return image;
 }
 
@@ -20686,7 +20691,7 @@ struct generator_state {
     uint64_t psb_after = 0;        ///< bytes from `view.count_start` to the next PSB
     action::time_within within{};  ///< of the action that is handled
     rule shutdown_by = rule::none;
-    access::path_verdict ctl_load_verdict{};  ///< of the last VM transition
+    access::msr_write_verdict ctl_load_verdict{};  ///< of the last VM transition
     uint8_t tx_depth = 0;
     bool in_overflow = false;         ///< packets are lost
     bool overflow_requested = false;  ///< the overflow lasts until its end is requested
@@ -22023,11 +22028,11 @@ namespace ptspec::engine::detail {
 template <class Sink>
 constexpr void vm_transition(generator_state& s, Sink& sink, control_transfer transfer,
                              execution_context const& after, action::ctl_load const& loads,
-                             access::write_path path) noexcept {
+                             access::msr_write_source source) noexcept {
     s.ctl_load_verdict = {};
     if (loads.has_value) {
-        s.ctl_load_verdict = access::check_write_on(path, s.caps, s.msrs, ctl::address,
-                                                    loads.value.raw, s.options.policy);
+        s.ctl_load_verdict = access::check_write_from(source, s.caps, s.msrs, ctl::address,
+                                                      loads.value.raw, s.options.policy);
     }
     bool const is_loaded = loads.has_value && s.ctl_load_verdict;
     bool const was_on = s.ctl<ctl::TraceEn>();
@@ -22073,7 +22078,8 @@ constexpr void handle(generator_state& s, action::vm_exit const& e, Sink& sink) 
     }
     if (e.to_stm) { s.vmcs = e.vmcs; }
     s.tx_depth = 0;
-    vm_transition(s, sink, transfer, e.after, e.loads, access::write_path::vm_exit_msr_load_list);
+    vm_transition(s, sink, transfer, e.after, e.loads,
+                  access::msr_write_source::vm_exit_msr_load_list);
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::vm_entry const& e, Sink& sink) noexcept {
@@ -22085,7 +22091,8 @@ constexpr void handle(generator_state& s, action::vm_entry const& e, Sink& sink)
         if (e.from_stm) { transfer.vmcs = vmcs_of(e.vmcs); }
     }
     if (e.from_stm) { s.vmcs = e.vmcs; }
-    vm_transition(s, sink, transfer, e.after, e.loads, access::write_path::vm_entry_msr_load_list);
+    vm_transition(s, sink, transfer, e.after, e.loads,
+                  access::msr_write_source::vm_entry_msr_load_list);
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::vm_entry_failure const& e, Sink& sink) noexcept {

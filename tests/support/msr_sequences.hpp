@@ -264,7 +264,7 @@ private:
             return done.what == outcome::general_protection && is(done.broken, what.broken);
         }
         if (index == 0x390) { memory.raised = 0; }
-        return done.what == (access::covers(index) ? outcome::done : outcome::not_covered);
+        return done.what == (access::is_covered_msr(index) ? outcome::done : outcome::not_covered);
     }
     constexpr auto check_rdmsr(statement const& what) -> bool {
         auto const index = static_cast<std::uint32_t>(what.index);

@@ -43,7 +43,7 @@ inline void access_msr(session& in, std::string_view verb, words& given) {
     if (!index || (verb[0] != 'W' && verb[0] != 'R')) {
         throw refusal{"no such statement: " + quoted(verb) + "; --help lists them"};
     }
-    if (*index > 0xFFFF'FFFF || !access::covers(static_cast<std::uint32_t>(*index))) {
+    if (*index > 0xFFFF'FFFF || !access::is_covered_msr(static_cast<std::uint32_t>(*index))) {
         throw refusal{"no rules about MSR " + hex(*index) + " here; --help lists those there are"};
     }
     (verb[0] == 'W' ? wrmsr : rdmsr)(in, given, static_cast<std::uint32_t>(*index));

@@ -28,11 +28,11 @@ namespace ptspec::access {
 ///
 /// Source: SDM vol. 3, "Context Enable"; REG-057, REG-113.
 [[nodiscard]] constexpr auto context_en(ia32_rtit_ctl ctl, ia32_rtit_cr3_match match,
-                                        processor_context const& now) noexcept -> bool {
-    bool const at_this_cpl = now.cpl == 0 ? ctl.get<ia32_rtit_ctl::OS>()
-                                          : ctl.get<ia32_rtit_ctl::User>();
-    return at_this_cpl && !now.production_enclave &&
-           (!ctl.get<ia32_rtit_ctl::CR3Filter>() || cr3_matches(match, now.cr3, now.pae));
+                                        processor_context const& context) noexcept -> bool {
+    bool const at_this_cpl = context.cpl == 0 ? ctl.get<ia32_rtit_ctl::OS>()
+                                              : ctl.get<ia32_rtit_ctl::User>();
+    return at_this_cpl && !context.production_enclave &&
+           (!ctl.get<ia32_rtit_ctl::CR3Filter>() || cr3_matches(match, context.cr3, context.pae));
 }
 
 /// True if `accepted` returns true for an address range of this kind. The ranges after that one are
@@ -143,21 +143,22 @@ struct evaluated {
     bool trace_stop = false;
 };
 
-/// Evaluates the enables at a target. `now` is the context there, `now.ip` the target; `stop_ip` is
-/// compared with the TraceStop ranges. TraceEn stays as it is; a TraceStop sets STATUS.Stopped.
+/// Evaluates the enables at a target. `context` is the context there, `context.ip` the target;
+/// `stop_ip` is compared with the TraceStop ranges. TraceEn stays as it is; a TraceStop sets
+/// STATUS.Stopped.
 ///
 /// Source: REG-057, REG-058, REG-068, GEN-005, GEN-024..027, GEN-080..090.
 [[nodiscard]] constexpr auto evaluate(cpu::capabilities const& caps, msr_state const& state,
-                                      processor_context const& now, uint64_t stop_ip) noexcept
+                                      processor_context const& context, uint64_t stop_ip) noexcept
     -> evaluated {
     using status = ia32_rtit_status;
     evaluated result{state.status, enables_of(caps, state), false};
     if (!result.after.trigger) { return result; }
-    result.after.context = context_en(state.ctl, state.cr3_match, now);
+    result.after.context = context_en(state.ctl, state.cr3_match, context);
     result.status = result.status.with(status::ContextEn{result.after.context});
     if (result.after.context && caps.has_ip_filtering()) {
         result.trace_stop = in_trace_stop(state, stop_ip);
-        result.after.filter = !result.trace_stop && in_filter(state, now.ip);
+        result.after.filter = !result.trace_stop && in_filter(state, context.ip);
         result.status = result.status.with(status::FilterEn{result.after.filter});
         if (result.trace_stop) {
             result.status = result.status.with(status::Stopped{true}, status::TriggerEn{false});
@@ -166,12 +167,12 @@ struct evaluated {
     return result;
 }
 
-/// The state after a branch or an event whose target is `now.ip`.
+/// The state after a branch or an event whose target is `context.ip`.
 ///
 /// Source: REG-057, REG-058, REG-068, GEN-024, GEN-025, GEN-090.
 [[nodiscard]] constexpr auto after_branch(cpu::capabilities const& caps, msr_state state,
-                                          processor_context const& now) noexcept -> msr_state {
-    state.status = evaluate(caps, state, now, now.ip).status;
+                                          processor_context const& context) noexcept -> msr_state {
+    state.status = evaluate(caps, state, context, context.ip).status;
     return state;
 }
 

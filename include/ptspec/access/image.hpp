@@ -56,21 +56,21 @@ inline constexpr size_t image_size = detail::image_head +
 ///        CR3_MATCH, ADDR0_A to ADDR3_B, IA32_XSS, IA32_PERF_GLOBAL_STATUS, IA32_DEBUGCTL. Then 8
 ///        bytes of flags: 1 for VMX operation, 2 for SMM, 4 for the TraceEn that the SMI saved. All
 ///        numbers are little-endian.
-[[nodiscard]] constexpr auto store(msr_state const& now) noexcept -> byte_array<image_size> {
+[[nodiscard]] constexpr auto store(msr_state const& state) noexcept -> byte_array<image_size> {
     byte_array<image_size> image;
-    uint8_t* to = image.data();
-    store_le64(to, detail::image_magic);
-    store_le64(to + 8, uint64_t{image_size} << 32 | image_version);
-    to += detail::image_head;
+    uint8_t* next = image.data();
+    store_le64(next, detail::image_magic);
+    store_le64(next + 8, uint64_t{image_size} << 32 | image_version);
+    next += detail::image_head;
     auto const add = [&](uint64_t value) {
-        store_le64(to, value);
-        to += 8;
+        store_le64(next, value);
+        next += 8;
     };
-    for (pt_msr const& msr : pt_msrs) { add(value_of(now, msr.index)); }
-    for (msr_index const index : detail::related_msrs) { add(value_of(now, index)); }
-    store_le64(to, (now.in_vmx_operation ? detail::flag_in_vmx_operation : 0) |
-                       (now.in_smm ? detail::flag_in_smm : 0) |
-                       (now.smram_trace_en ? detail::flag_smram_trace_en : 0));
+    for (pt_msr const& msr : pt_msrs) { add(value_of(state, msr.index)); }
+    for (msr_index const index : detail::related_msrs) { add(value_of(state, index)); }
+    store_le64(next, (state.in_vmx_operation ? detail::flag_in_vmx_operation : 0) |
+                         (state.in_smm ? detail::flag_in_smm : 0) |
+                         (state.smram_trace_en ? detail::flag_smram_trace_en : 0));
     return image;
 }
 

@@ -70,14 +70,14 @@ struct msr_state {
 /// The use of address range `n`, 0 to 3: ADDRn_CFG.
 ///
 /// Source: REG-037.
-[[nodiscard]] constexpr auto use_of_range(ia32_rtit_ctl from, unsigned n) noexcept
+[[nodiscard]] constexpr auto use_of_range(ia32_rtit_ctl value, unsigned n) noexcept
     -> reg::addr_cfg {
     using ctl = ia32_rtit_ctl;
     switch (n) {
-        case 0: return from.get<ctl::ADDR0_CFG>();
-        case 1: return from.get<ctl::ADDR1_CFG>();
-        case 2: return from.get<ctl::ADDR2_CFG>();
-        default: return from.get<ctl::ADDR3_CFG>();
+        case 0: return value.get<ctl::ADDR0_CFG>();
+        case 1: return value.get<ctl::ADDR1_CFG>();
+        case 2: return value.get<ctl::ADDR2_CFG>();
+        default: return value.get<ctl::ADDR3_CFG>();
     }
 }
 

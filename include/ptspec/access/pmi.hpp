@@ -19,25 +19,25 @@ struct delivered_pmi {
 /// are cleared. Intel PT keeps tracing.
 ///
 /// Source: SDM vol. 3, "ToPA PMI"; REG-205.
-[[nodiscard]] constexpr auto deliver_pmi(cpu::capabilities const& caps, msr_state now) noexcept
+[[nodiscard]] constexpr auto deliver_pmi(cpu::capabilities const& caps, msr_state state) noexcept
     -> delivered_pmi {
     using debugctl = reg::ia32_debugctl;
     using status = reg::ia32_perf_global_status;
     auto const version = caps.leaf_0a_eax.get<reg::cpuid_0ah_eax::VersionID>();
     bool const freeze_counters = version >= 2 &&
-                                 now.debugctl.get<debugctl::FREEZE_PERFMON_ON_PMI>();
-    bool const freeze_lbrs = version >= 2 && now.debugctl.get<debugctl::FREEZE_LBRS_ON_PMI>();
+                                 state.debugctl.get<debugctl::FREEZE_PERFMON_ON_PMI>();
+    bool const freeze_lbrs = version >= 2 && state.debugctl.get<debugctl::FREEZE_LBRS_ON_PMI>();
     if (version < 4) {
-        if (freeze_lbrs) { now.debugctl = now.debugctl.with(debugctl::LBR{false}); }
-        return {now, freeze_counters};
+        if (freeze_lbrs) { state.debugctl = state.debugctl.with(debugctl::LBR{false}); }
+        return {state, freeze_counters};
     }
     if (freeze_counters) {
-        now.perf_global_status = now.perf_global_status.with(status::CTR_Frz{true});
+        state.perf_global_status = state.perf_global_status.with(status::CTR_Frz{true});
     }
     if (freeze_lbrs) {
-        now.perf_global_status = now.perf_global_status.with(status::LBR_Frz{true});
+        state.perf_global_status = state.perf_global_status.with(status::LBR_Frz{true});
     }
-    return {now, false};
+    return {state, false};
 }
 
 /// The performance-monitoring LVT entry after it delivered an interrupt: Mask is set, and no
@@ -54,9 +54,9 @@ template <one_of<reg::ia32_x2apic_lvt_pmi, reg::apic_mmio_lvt_pmi> Word>
 /// again when that context is enabled. A handler that handles the PMI clears the bit.
 ///
 /// Source: SDM vol. 3, "PMI Preservation"; OUT-087.
-[[nodiscard]] constexpr auto is_topa_pmi_for_now(msr_state const& now) noexcept -> bool {
-    return now.perf_global_status.get<reg::ia32_perf_global_status::Trace_ToPA_PMI>() &&
-           now.ctl.get<ia32_rtit_ctl::TraceEn>();
+[[nodiscard]] constexpr auto is_topa_pmi_for_now(msr_state const& state) noexcept -> bool {
+    return state.perf_global_status.get<reg::ia32_perf_global_status::Trace_ToPA_PMI>() &&
+           state.ctl.get<ia32_rtit_ctl::TraceEn>();
 }
 
 }  // namespace ptspec::access

@@ -118,7 +118,7 @@ inline constexpr uint32_t last_pt_msr = ia32_rtit_addr::address(ia32_rtit_addr::
 ///
 /// Source: REG-017, REG-018.
 PTSPEC_ATTRIBUTE(always_inline) [[nodiscard]]
-constexpr auto covers(msr_index index) noexcept -> bool {
+constexpr auto is_covered_msr(msr_index index) noexcept -> bool {
     return is_pt_msr(index) || index == reg::ia32_perf_global_status::address ||
            index == reg::ia32_perf_global_status_reset::address ||
            index == reg::ia32_perf_global_status_set::address || index == reg::ia32_xss::address ||

@@ -62,10 +62,10 @@ constexpr auto table_of(type_list<Rows...>) noexcept -> pt_msr_table {
     uint32_t const saved[] = {Rows::saved...};
     uint32_t const quadword[] = {Rows::quadword...};
     pt_msr_table made;
-    pt_msr* to = made.msrs;
+    pt_msr* next = made.msrs;
     for (size_t row = 0; row < sizeof...(Rows); ++row) {
         for (uint32_t i = 0; i < count[row]; ++i) {
-            *to++ = with_use(
+            *next++ = with_use(
                 {first[row] + i, i < saved[row], static_cast<uint8_t>(quadword[row] + i)},
                 group[row], i / 2);
         }
@@ -100,14 +100,15 @@ inline constexpr auto pt_msrs = detail::table_of(detail::rows::pt{});
 /// reset IA32_PERF_GLOBAL_STATUS read 0.
 ///
 /// Source: REG-011, REG-080.
-[[nodiscard]] constexpr auto value_of(msr_state const& now, msr_index index) noexcept -> uint64_t {
+[[nodiscard]] constexpr auto value_of(msr_state const& state, msr_index index) noexcept
+    -> uint64_t {
     switch (index.value) {
-        case reg::ia32_perf_global_status::address: return now.perf_global_status.raw;
-        case reg::ia32_xss::address: return now.xss.raw;
-        case reg::ia32_debugctl::address: return now.debugctl.raw;
+        case reg::ia32_perf_global_status::address: return state.perf_global_status.raw;
+        case reg::ia32_xss::address: return state.xss.raw;
+        case reg::ia32_debugctl::address: return state.debugctl.raw;
         default: break;
     }
-    auto const* const found = detail::value_in(detail::rows::pt{}, const_cast<msr_state&>(now),
+    auto const* const found = detail::value_in(detail::rows::pt{}, const_cast<msr_state&>(state),
                                                index.value);
     return found == nullptr ? 0 : *found;
 }

@@ -17,14 +17,14 @@ namespace ptspec::access {
 /// here: the caller models them.
 ///
 /// Source: REG-091..093.
-[[nodiscard]] constexpr auto warm_reset(capabilities const& caps, msr_state const& now) noexcept
+[[nodiscard]] constexpr auto warm_reset(capabilities const& caps, msr_state const& state) noexcept
     -> msr_state {
-    auto next = disabled(now);
+    auto next = disabled(state);
     if (!caps.has_ip_filtering()) {
         next = cold_reset();
-        next.xss = now.xss;
-        next.perf_global_status = now.perf_global_status;
-        next.debugctl = now.debugctl;
+        next.xss = state.xss;
+        next.perf_global_status = state.perf_global_status;
+        next.debugctl = state.debugctl;
     }
     next.in_vmx_operation = false;
     next.in_smm = false;
@@ -35,9 +35,9 @@ namespace ptspec::access {
 /// The state after INIT: tracing continues in the context `code`.
 ///
 /// Source: REG-094.
-[[nodiscard]] constexpr auto init(capabilities const& caps, msr_state const& now,
+[[nodiscard]] constexpr auto init(capabilities const& caps, msr_state const& state,
                                   processor_context const& code = {}) noexcept -> msr_state {
-    return after_branch(caps, now, code);
+    return after_branch(caps, state, code);
 }
 
 // ------------------------------------------------------------------------------------ SMM
@@ -52,12 +52,12 @@ enum class smm_treatment : uint8_t {
 /// change.
 ///
 /// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-100, REG-104..106.
-[[nodiscard]] constexpr auto smi(msr_state const& now,
-                                 smm_treatment how = smm_treatment::by_default) noexcept
+[[nodiscard]] constexpr auto smi(msr_state const& state,
+                                 smm_treatment treatment = smm_treatment::by_default) noexcept
     -> msr_state {
-    if (now.in_smm || how == smm_treatment::dual_monitor) { return now; }
-    auto next = disabled(now);
-    next.smram_trace_en = now.ctl.get<ia32_rtit_ctl::TraceEn>();
+    if (state.in_smm || treatment == smm_treatment::dual_monitor) { return state; }
+    auto next = disabled(state);
+    next.smram_trace_en = state.ctl.get<ia32_rtit_ctl::TraceEn>();
     next.in_smm = true;
     return next;
 }
@@ -82,26 +82,26 @@ struct rsm_result {
 ///         IA32_RTIT_CTL that SMM left would raise #GP: REG-025, REG-040, REG-121. Nothing has
 ///         changed then.
 /// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-101..103, REG-108.
-[[nodiscard]] constexpr auto rsm(capabilities const& caps, msr_state const& now,
+[[nodiscard]] constexpr auto rsm(capabilities const& caps, msr_state const& state,
                                  processor_context const& code = {},
-                                 policy const& how = {}) noexcept -> rsm_result {
-    if (!now.in_smm) { return {rsm_outcome::undefined_opcode, rule::none, {.state = now}}; }
-    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) {
-        return {rsm_outcome::shutdown, rule::REG_102, {.state = now}};
+                                 policy const& policy = {}) noexcept -> rsm_result {
+    if (!state.in_smm) { return {rsm_outcome::undefined_opcode, rule::none, {.state = state}}; }
+    if (state.ctl.get<ia32_rtit_ctl::TraceEn>()) {
+        return {rsm_outcome::shutdown, rule::REG_102, {.state = state}};
     }
-    bool const would_enable_both = now.smram_trace_en &&
-                                   now.debugctl.get<reg::ia32_debugctl::LBR>() &&
+    bool const would_enable_both = state.smram_trace_en &&
+                                   state.debugctl.get<reg::ia32_debugctl::LBR>() &&
                                    excludes_lbr(caps.leaf_01_eax);
-    if (would_enable_both && how.lbr_after_rsm_shuts_down) {
-        return {rsm_outcome::shutdown, rule::REG_103, {.state = now}};
+    if (would_enable_both && policy.lbr_after_rsm_shuts_down) {
+        return {rsm_outcome::shutdown, rule::REG_103, {.state = state}};
     }
-    auto next = now;
+    auto next = state;
     next.in_smm = false;
     next.smram_trace_en = false;
-    if (!now.smram_trace_en) { return {rsm_outcome::resumed, rule::none, {.state = next}}; }
+    if (!state.smram_trace_en) { return {rsm_outcome::resumed, rule::none, {.state = next}}; }
     next.ctl = next.ctl.with(ia32_rtit_ctl::TraceEn{true});
-    rule const broken = broken_rule(caps, now, ia32_rtit_ctl::address, next.ctl.raw, how);
-    if (broken != rule::none) { return {rsm_outcome::shutdown, broken, {.state = now}}; }
+    rule const broken = broken_rule(caps, state, ia32_rtit_ctl::address, next.ctl.raw, policy);
+    if (broken != rule::none) { return {rsm_outcome::shutdown, broken, {.state = state}}; }
     return {rsm_outcome::resumed, rule::none, detail::enabled(caps, next, code)};
 }
 
@@ -110,45 +110,45 @@ struct rsm_result {
 /// The state after VMXON, which clears TraceEn where Intel PT is not allowed in VMX operation.
 ///
 /// Source: REG-110.
-[[nodiscard]] constexpr auto vmxon(capabilities const& caps, msr_state const& now) noexcept
+[[nodiscard]] constexpr auto vmxon(capabilities const& caps, msr_state const& state) noexcept
     -> msr_state {
-    auto next = caps.vmx() == cpu::vmx_support::none ? disabled(now) : now;
+    auto next = caps.vmx() == cpu::vmx_support::none ? disabled(state) : state;
     next.in_vmx_operation = true;
     return next;
 }
 
 /// The state after VMXOFF.
-[[nodiscard]] constexpr auto vmxoff(msr_state now) noexcept -> msr_state {
-    now.in_vmx_operation = false;
-    return now;
+[[nodiscard]] constexpr auto vmxoff(msr_state state) noexcept -> msr_state {
+    state.in_vmx_operation = false;
+    return state;
 }
 
 /// The state after GETSEC[SENTER] or GETSEC[ENTERACCS], which clear TraceEn and do not restore it.
 /// SENTER does so on the other logical processors, too.
 ///
 /// Source: REG-111.
-[[nodiscard]] constexpr auto measured_launch(msr_state const& now) noexcept -> msr_state {
-    return disabled(now);
+[[nodiscard]] constexpr auto measured_launch(msr_state const& state) noexcept -> msr_state {
+    return disabled(state);
 }
 
 /// The state at the start of an authenticated code module: TraceEn is cleared without any packet.
 ///
 /// Source: REG-112.
-[[nodiscard]] constexpr auto acm_entry(msr_state const& now) noexcept -> msr_state {
-    return disabled(now);
+[[nodiscard]] constexpr auto acm_entry(msr_state const& state) noexcept -> msr_state {
+    return disabled(state);
 }
 
 /// The state after the module. `trace_en` is the value of TraceEn before the module started. It is
 /// restored unless the module left an IA32_RTIT_CTL in which a WRMSR could not set it.
 ///
 /// Source: REG-108, REG-112.
-[[nodiscard]] constexpr auto acm_exit(capabilities const& caps, msr_state now, bool trace_en,
+[[nodiscard]] constexpr auto acm_exit(capabilities const& caps, msr_state state, bool trace_en,
                                       processor_context const& code = {}) noexcept -> msr_state {
-    auto const ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{trace_en});
-    rule const broken = broken_rule(caps, now, ia32_rtit_ctl::address, ctl.raw);
-    if (!trace_en || broken != rule::none) { return now; }
-    now.ctl = ctl;
-    return detail::enabled(caps, now, code).state;
+    auto const ctl = state.ctl.with(ia32_rtit_ctl::TraceEn{trace_en});
+    rule const broken = broken_rule(caps, state, ia32_rtit_ctl::address, ctl.raw);
+    if (!trace_en || broken != rule::none) { return state; }
+    state.ctl = ctl;
+    return detail::enabled(caps, state, code).state;
 }
 
 }  // namespace ptspec::access

@@ -19,14 +19,14 @@ struct xsaves_result {
 /// the old state remains: TraceEn gets its old value back.
 ///
 /// Source: SDM vol. 1, "Operation of XSAVES"; REG-141, REG-142.
-[[nodiscard]] constexpr auto xsaves(capabilities const& caps, msr_state const& now) noexcept
+[[nodiscard]] constexpr auto xsaves(capabilities const& caps, msr_state const& state) noexcept
     -> xsaves_result {
-    xsaves_result result{.state = disabled(now)};
+    xsaves_result result{.state = disabled(state)};
     for (pt_msr const& msr : pt_msrs) {
         if (!msr.is_saved || !exists(caps, msr.index)) { continue; }
         result.image.quadwords[msr.quadword] = value_of(result.state, msr.index);
     }
-    result.image = result.image.with(xsave_pt_state::IA32_RTIT_CTL{now.ctl});
+    result.image = result.image.with(xsave_pt_state::IA32_RTIT_CTL{state.ctl});
     return result;
 }
 
@@ -76,20 +76,20 @@ struct xrstors_result {
 
 namespace detail {
 
-constexpr auto refused(msr_state const& now, rule broken) noexcept -> effect {
-    return {.verdict = {outcome::general_protection, broken}, .state = now};
+constexpr auto refused(msr_state const& state, rule broken) noexcept -> effect {
+    return {.verdict = {outcome::general_protection, broken}, .state = state};
 }
 
 /// The rule by which XRSTORS refuses a quadword, or none. A zero for an MSR that the processor
 /// lacks is skipped.
 ///
 /// Source: REG-144.
-constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const& now,
-                                       msr_index index, uint64_t value, policy const& how) noexcept
-    -> rule {
+constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const& state,
+                                       msr_index index, uint64_t value,
+                                       policy const& policy) noexcept -> rule {
     auto const absent = rule_of_absence(caps, index);
     if (absent != rule::none) { return value == 0 ? rule::none : absent; }
-    return broken_rule(caps, now, index, value, how);
+    return broken_rule(caps, state, index, value, policy);
 }
 
 }  // namespace detail
@@ -99,20 +99,21 @@ constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const
 ///
 /// Errors: those of `xrstors`.
 /// Source: SDM vol. 1, "Operation of XRSTORS"; REG-143..145.
-[[nodiscard]] constexpr auto xrstors_except_ctl(capabilities const& caps, msr_state const& now,
+[[nodiscard]] constexpr auto xrstors_except_ctl(capabilities const& caps, msr_state const& state,
                                                 xsave_pt_state const& image,
-                                                policy const& how = {}) noexcept -> xrstors_result {
-    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return {detail::refused(now, rule::REG_143)}; }
-    if (!image.reserved_quadwords_are_zero()) { return {detail::refused(now, rule::REG_144)}; }
-    xrstors_result result{{.state = now}};
+                                                policy const& policy = {}) noexcept
+    -> xrstors_result {
+    if (state.ctl.get<ia32_rtit_ctl::TraceEn>()) { return {detail::refused(state, rule::REG_143)}; }
+    if (!image.reserved_quadwords_are_zero()) { return {detail::refused(state, rule::REG_144)}; }
+    xrstors_result result{{.state = state}};
     unsigned first_refused = sizeof image.quadwords / sizeof image.quadwords[0];
     for (pt_msr const& msr : pt_msrs) {
         if (!msr.is_saved) { continue; }
         uint64_t const value = image.quadwords[msr.quadword];
-        rule const broken = detail::broken_rule_of_quadword(caps, now, msr.index, value, how);
+        rule const broken = detail::broken_rule_of_quadword(caps, state, msr.index, value, policy);
         if (broken != rule::none && msr.quadword < first_refused) {
             first_refused = msr.quadword;
-            result = {detail::refused(now, rule::REG_144), {msr.index, broken}};
+            result = {detail::refused(state, rule::REG_144), {msr.index, broken}};
         }
         if (result && msr.index != ia32_rtit_ctl::address && exists(caps, msr.index)) {
             detail::store(result.effect.state, msr.index, value);
@@ -127,11 +128,11 @@ constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const
 /// Errors: REG-143 while TraceEn is 1; REG-144 for a quadword that is refused, or reserved bytes
 ///         that are not 0. Then no MSR changes (a processor may have loaded some; TraceEn is 0).
 /// Source: SDM vol. 1, "Operation of XRSTORS"; REG-143..145.
-[[nodiscard]] constexpr auto xrstors(capabilities const& caps, msr_state const& now,
+[[nodiscard]] constexpr auto xrstors(capabilities const& caps, msr_state const& state,
                                      xsave_pt_state const& image,
                                      processor_context const& code = {},
-                                     policy const& how = {}) noexcept -> xrstors_result {
-    auto const loaded = xrstors_except_ctl(caps, now, image, how);
+                                     policy const& policy = {}) noexcept -> xrstors_result {
+    auto const loaded = xrstors_except_ctl(caps, state, image, policy);
     if (!loaded) { return loaded; }
     auto const ctl = image.get<xsave_pt_state::IA32_RTIT_CTL>();
     return {apply(caps, loaded.effect.state, ctl, code)};
@@ -141,9 +142,9 @@ constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const
 ///
 /// Errors: REG-143 while TraceEn is 1.
 /// Source: REG-143, REG-146.
-[[nodiscard]] constexpr auto xrstors_init(msr_state const& now) noexcept -> xrstors_result {
-    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return {detail::refused(now, rule::REG_143)}; }
-    auto next = now;
+[[nodiscard]] constexpr auto xrstors_init(msr_state const& state) noexcept -> xrstors_result {
+    if (state.ctl.get<ia32_rtit_ctl::TraceEn>()) { return {detail::refused(state, rule::REG_143)}; }
+    auto next = state;
     for (pt_msr const& msr : pt_msrs) {
         if (msr.is_saved) { set_raw(next, msr.index, value_of(msr_state{}, msr.index)); }
     }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ptspec/access/enables.hpp>
-#include <ptspec/access/paths.hpp>
+#include <ptspec/access/msr_write_sources.hpp>
 #include <ptspec/engine/action/execution_context.hpp>
 #include <ptspec/engine/action/time.hpp>
 #include <ptspec/engine/model_options.hpp>
@@ -70,7 +70,7 @@ struct generator_state {
     uint64_t psb_after = 0;        ///< bytes from `view.count_start` to the next PSB
     action::time_within within{};  ///< of the action that is handled
     rule shutdown_by = rule::none;
-    access::path_verdict ctl_load_verdict{};  ///< of the last VM transition
+    access::msr_write_verdict ctl_load_verdict{};  ///< of the last VM transition
     uint8_t tx_depth = 0;
     bool in_overflow = false;         ///< packets are lost
     bool overflow_requested = false;  ///< the overflow lasts until its end is requested

@@ -107,14 +107,14 @@ TEST_CASE("a value that an MSR-load list must not load is not loaded") {  // REG
                              .to = 0x4321,
                              .after = guest(on),
                              .loads = {true, ctl{0x8000'0000'0000'0001}}});
-    CHECK(on.state().ctl_load_verdict.how == access::refusal::vm_entry_fails);
+    CHECK(on.state().ctl_load_verdict.refusal == access::refusal::vm_entry_fails);
     CHECK(packets(on) == "none");
     CHECK(!on.msrs().ctl.get<ctl::TraceEn>());
     on.does(action::vm_exit{.from = 0x4321,
                             .to = 0x5000,
                             .after = host(on),
                             .loads = {true, ctl{0x8000'0000'0000'0001}}});
-    CHECK(on.state().ctl_load_verdict.how == access::refusal::vmx_abort);
+    CHECK(on.state().ctl_load_verdict.refusal == access::refusal::vmx_abort);
     on.does(action::vm_exit{.from = 0x4321, .to = 0x5000, .after = host(on)});
     CHECK(on.state().ctl_load_verdict);
     // A value that leaves TraceEn 0 is loaded.

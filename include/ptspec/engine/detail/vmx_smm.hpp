@@ -13,11 +13,11 @@ namespace ptspec::engine::detail {
 template <class Sink>
 constexpr void vm_transition(generator_state& s, Sink& sink, control_transfer transfer,
                              execution_context const& after, action::ctl_load const& loads,
-                             access::write_path path) noexcept {
+                             access::msr_write_source source) noexcept {
     s.ctl_load_verdict = {};
     if (loads.has_value) {
-        s.ctl_load_verdict = access::check_write_on(path, s.caps, s.msrs, ctl::address,
-                                                    loads.value.raw, s.options.policy);
+        s.ctl_load_verdict = access::check_write_from(source, s.caps, s.msrs, ctl::address,
+                                                      loads.value.raw, s.options.policy);
     }
     bool const is_loaded = loads.has_value && s.ctl_load_verdict;
     bool const was_on = s.ctl<ctl::TraceEn>();
@@ -63,7 +63,8 @@ constexpr void handle(generator_state& s, action::vm_exit const& e, Sink& sink) 
     }
     if (e.to_stm) { s.vmcs = e.vmcs; }
     s.tx_depth = 0;
-    vm_transition(s, sink, transfer, e.after, e.loads, access::write_path::vm_exit_msr_load_list);
+    vm_transition(s, sink, transfer, e.after, e.loads,
+                  access::msr_write_source::vm_exit_msr_load_list);
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::vm_entry const& e, Sink& sink) noexcept {
@@ -75,7 +76,8 @@ constexpr void handle(generator_state& s, action::vm_entry const& e, Sink& sink)
         if (e.from_stm) { transfer.vmcs = vmcs_of(e.vmcs); }
     }
     if (e.from_stm) { s.vmcs = e.vmcs; }
-    vm_transition(s, sink, transfer, e.after, e.loads, access::write_path::vm_entry_msr_load_list);
+    vm_transition(s, sink, transfer, e.after, e.loads,
+                  access::msr_write_source::vm_entry_msr_load_list);
 }
 template <class Sink>
 constexpr void handle(generator_state& s, action::vm_entry_failure const& e, Sink& sink) noexcept {
