@@ -235,7 +235,7 @@ inline auto fields_of(print::row_list const& layout, wide_bits raw, print::style
     -> std::vector<std::pair<std::string, std::string>> {
     std::vector<std::pair<std::string, std::string>> fields;
     print::for_each_field(layout, raw, [&](print::field_value const& field) {
-        fields.emplace_back(plain(field.of->row.name),
+        fields.emplace_back(plain(field.facts->row.name),
                             printed([&](auto& out) { print::value(field, out, how); }));
     });
     return fields;

@@ -11443,7 +11443,7 @@ enum class config_member : uint8_t {
 
 /// A member's name, and its bits of IA32_RTIT_CTL.
 struct config_member_info {
-    config_member which{};
+    config_member member{};
     text name{};
     uint64_t ctl_bits = 0;
 };
@@ -11482,18 +11482,18 @@ inline constexpr config_member_info config_members[] = {
 
 inline constexpr size_t config_member_count = sizeof(config_members) / sizeof(config_members[0]);
 
-[[nodiscard]] constexpr auto info_of(config_member which) noexcept -> config_member_info const& {
-    return config_members[underlying(which)];
+[[nodiscard]] constexpr auto info_of(config_member member) noexcept -> config_member_info const& {
+    return config_members[underlying(member)];
 }
 
 /// A set of members.
 struct config_member_set {
     uint32_t bits = 0;
 
-    [[nodiscard]] constexpr auto has(config_member which) const noexcept -> bool {
-        return (bits >> underlying(which) & 1U) != 0;
+    [[nodiscard]] constexpr auto has(config_member member) const noexcept -> bool {
+        return (bits >> underlying(member) & 1U) != 0;
     }
-    constexpr void add(config_member which) noexcept { bits |= 1U << underlying(which); }
+    constexpr void add(config_member member) noexcept { bits |= 1U << underlying(member); }
     [[nodiscard]] constexpr auto empty() const noexcept -> bool { return bits == 0; }
     friend constexpr auto operator==(config_member_set const&, config_member_set const&)
         -> bool = default;
@@ -11511,31 +11511,31 @@ using ctl = ia32_rtit_ctl;
 
 /// The bits of IA32_RTIT_CTL of each member, without names: a driver needs none of them.
 struct member_bits {
-    uint64_t of[config_member_count]{};
+    uint64_t bits[config_member_count]{};
 
     constexpr member_bits() noexcept {
         for (config_member_info const& one : config_members) {
-            of[underlying(one.which)] = one.ctl_bits;
+            bits[underlying(one.member)] = one.ctl_bits;
         }
     }
 };
 inline constexpr member_bits all_member_bits{};
 
-constexpr auto bits_of(config_member which) noexcept -> uint64_t {
-    return all_member_bits.of[underlying(which)];
+constexpr auto bits_of(config_member member) noexcept -> uint64_t {
+    return all_member_bits.bits[underlying(member)];
 }
 
 /// Shifts a number to its field in IA32_RTIT_CTL. Bits that do not fit are dropped.
-constexpr auto to_field(config_member which, uint64_t number) noexcept -> uint64_t {
-    uint64_t const bits = bits_of(which);
+constexpr auto to_field(config_member member, uint64_t number) noexcept -> uint64_t {
+    uint64_t const bits = bits_of(member);
     return number << lowest_bit(bits) & bits;
 }
-constexpr auto field_value(ia32_rtit_ctl value, config_member which) noexcept -> unsigned {
-    uint64_t const bits = bits_of(which);
+constexpr auto field_value(ia32_rtit_ctl value, config_member member) noexcept -> unsigned {
+    uint64_t const bits = bits_of(member);
     return static_cast<unsigned>((value.raw & bits) >> lowest_bit(bits));
 }
-constexpr auto is_set(ia32_rtit_ctl value, config_member which) noexcept -> bool {
-    return (value.raw & bits_of(which)) != 0;
+constexpr auto is_set(ia32_rtit_ctl value, config_member member) noexcept -> bool {
+    return (value.raw & bits_of(member)) != 0;
 }
 
 constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
@@ -11589,10 +11589,8 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
 [[nodiscard]] constexpr auto config_of(ia32_rtit_ctl value) noexcept -> trace_config {
     using member = config_member;
     using detail::field_value, detail::is_set;
-    auto const number = [=](member which) { return wrapped{field_value(value, which)}; };
-    auto const range = [=](member which) {
-        return static_cast<addr_cfg>(field_value(value, which));
-    };
+    auto const number = [=](member one) { return wrapped{field_value(value, one)}; };
+    auto const range = [=](member one) { return static_cast<addr_cfg>(field_value(value, one)); };
     return {.os = is_set(value, member::os),
             .user = is_set(value, member::user),
             .branches = is_set(value, member::branches),
@@ -11638,8 +11636,8 @@ enum class config_advice : uint8_t {
 };
 
 /// The advice as one sentence.
-[[nodiscard]] constexpr auto describe(config_advice which) noexcept -> text {
-    switch (which) {
+[[nodiscard]] constexpr auto describe(config_advice advice) noexcept -> text {
+    switch (advice) {
         case config_advice::nothing_to_trace: return "with neither os nor user, no code is traced";
         case config_advice::cyc_without_tsc: return "without TSC, CYC packets have no time base";
         case config_advice::threshold_without_cyc:
@@ -11696,8 +11694,8 @@ struct config_verdict {
 namespace detail {
 
 /// The number in a member that can exceed its field, else 0.
-constexpr auto number_in(trace_config const& wanted, config_member which) noexcept -> uint64_t {
-    switch (which) {
+constexpr auto number_in(trace_config const& wanted, config_member member) noexcept -> uint64_t {
+    switch (member) {
         case config_member::addr_0: return underlying(wanted.addr[0]);
         case config_member::addr_1: return underlying(wanted.addr[1]);
         case config_member::addr_2: return underlying(wanted.addr[2]);
@@ -11709,31 +11707,31 @@ constexpr auto number_in(trace_config const& wanted, config_member which) noexce
 /// The rule by which a member is refused. Only the member's bits are checked: the fields of CTL are
 /// independent, except for what TraceEn requires.
 constexpr auto rule_of_member(capabilities const& caps, quirk_set quirks,
-                              trace_config const& wanted, config_member which) noexcept -> rule {
-    uint64_t const number = number_in(wanted, which);
-    if (to_field(which, number) >> lowest_bit(bits_of(which)) != number) { return rule::REG_037; }
+                              trace_config const& wanted, config_member member) noexcept -> rule {
+    uint64_t const number = number_in(wanted, member);
+    if (to_field(member, number) >> lowest_bit(bits_of(member)) != number) { return rule::REG_037; }
     uint64_t const all = ctl_of(wanted).raw | field_mask<ia32_rtit_ctl::TraceEn>;
-    if (which == config_member::output && access::lacks_single_range(caps, {all})) {
+    if (member == config_member::output && access::lacks_single_range(caps, {all})) {
         return rule::REG_025;
     }
-    if (which == config_member::branches && !wanted.branches &&
+    if (member == config_member::branches && !wanted.branches &&
         quirks.has(quirk::branch_en_always_on)) {
         return rule::REG_040;
     }
-    return broken_rule(caps, ia32_rtit_ctl{all & bits_of(which)});
+    return broken_rule(caps, ia32_rtit_ctl{all & bits_of(member)});
 }
 
 /// The replacement bits for a refused member. A member without a nearest value is turned off.
 constexpr auto corrected_bits(capabilities const& caps, trace_config const& wanted,
-                              config_member which) noexcept -> uint64_t {
-    switch (which) {
-        case config_member::branches: return bits_of(which);
+                              config_member member) noexcept -> uint64_t {
+    switch (member) {
+        case config_member::branches: return bits_of(member);
         case config_member::mtc_every:
-            return to_field(which, nearest(caps, wanted.mtc_every).value.encoding());
+            return to_field(member, nearest(caps, wanted.mtc_every).value.encoding());
         case config_member::cyc_after:
-            return to_field(which, nearest(caps, wanted.cyc_after).value.encoding());
+            return to_field(member, nearest(caps, wanted.cyc_after).value.encoding());
         case config_member::psb_every:
-            return to_field(which, nearest(caps, wanted.psb_every).value.encoding());
+            return to_field(member, nearest(caps, wanted.psb_every).value.encoding());
         case config_member::output: return ctl_bits_of(nearest(caps, wanted.output).value);
         default: return 0;
     }
@@ -11822,8 +11820,8 @@ enum class error : uint8_t {
 };
 
 /// The error as one sentence.
-[[nodiscard]] constexpr auto describe(config::error which) noexcept -> text {
-    switch (which) {
+[[nodiscard]] constexpr auto describe(config::error error) noexcept -> text {
+    switch (error) {
         case config::error::none: return "nothing is wrong";
         case config::error::unknown_bit: return "config has a bit that means nothing";
         case config::error::branch_without_pt: return "branch needs pt";
@@ -11854,7 +11852,7 @@ inline constexpr uint64_t perf_config_bits = detail::perf_fields | detail::perf_
 namespace detail {
 
 constexpr auto perf_error_of(uint64_t config) noexcept -> config::error {
-    auto const has = [=](config_member which) { return is_set({config}, which); };
+    auto const has = [=](config_member one) { return is_set({config}, one); };
     bool const branch_alone = has(config_member::branches) && (config & perf_pt) == 0;
     bool const fup_alone = has(config_member::fup_on_ptwrite) && !has(config_member::ptwrite);
     return (config & ~perf_config_bits) != 0 ? config::error::unknown_bit
@@ -11926,8 +11924,8 @@ struct perf_request {
                   .exclude_kernel = !wanted.os,
                   .exclude_user = !wanted.user};
     made.error = detail::perf_error_of(made.event.config);
-    auto const mark_lost = [&](config_member which, bool differs) {
-        if (differs) { made.lost.add(which); }
+    auto const mark_lost = [&](config_member one, bool differs) {
+        if (differs) { made.lost.add(one); }
     };
     mark_lost(config_member::cr3_filter, wanted.cr3_filter);
     mark_lost(config_member::addr_0, wanted.addr[0] != addr_cfg::off);
@@ -11978,8 +11976,8 @@ constexpr auto checked_sink([[maybe_unused]] Sink& sink) noexcept -> auto& {
 
 /// Passes one piece as `text`, so that a sink with a generic parameter also works.
 template <class Sink>
-constexpr void put(text piece, Sink&& to) {
-    detail::checked_sink(to)(piece);
+constexpr void put(text piece, Sink&& out) {
+    detail::checked_sink(out)(piece);
 }
 
 /// A borrowed character buffer, filled from the front. Text that does not fit is truncated.
@@ -12044,8 +12042,8 @@ template <size_t Room, class Prints>
 
 /// Prints a number in upper-case hexadecimal with at least `digits` digits. `digits` is at most 16.
 template <class Sink>
-constexpr void hex(uint64_t number, Sink&& to, unsigned digits = 1) {
-    auto& sink = detail::checked_sink(to);
+constexpr void hex(uint64_t number, Sink&& out, unsigned digits = 1) {
+    auto& sink = detail::checked_sink(out);
     char letters[16] = {};
     unsigned count = 0;
     while (count < digits || number != 0) {
@@ -12057,16 +12055,16 @@ constexpr void hex(uint64_t number, Sink&& to, unsigned digits = 1) {
 }
 
 template <class Sink>
-constexpr void hex(wide_bits number, Sink&& to) {
-    auto& sink = detail::checked_sink(to);
+constexpr void hex(wide_bits number, Sink&& out) {
+    auto& sink = detail::checked_sink(out);
     if (number.high != 0) { hex(number.high, sink); }
     hex(number.low, sink, number.high != 0 ? 16 : 1);
 }
 
 /// Prints a number in decimal.
 template <class Sink>
-constexpr void decimal(uint64_t number, Sink&& to) {
-    auto& sink = detail::checked_sink(to);
+constexpr void decimal(uint64_t number, Sink&& out) {
+    auto& sink = detail::checked_sink(out);
     char letters[20] = {};
     unsigned count = 0;
     do {
@@ -12122,9 +12120,9 @@ struct row_list {
         return first[count - 1];
     }
     /// Finds a field by name. Returns null if there is none.
-    [[nodiscard]] constexpr auto field(text which) const noexcept -> row_facts const* {
+    [[nodiscard]] constexpr auto field(text wanted) const noexcept -> row_facts const* {
         for (auto const& one : *this) {
-            if (one.row.kind == row_kind::field && one.row.name == which) { return &one; }
+            if (one.row.kind == row_kind::field && one.row.name == wanted) { return &one; }
         }
         return nullptr;
     }
@@ -12177,9 +12175,9 @@ template <class Packet>
 constexpr auto payload_sizes() noexcept -> uint32_t {
     using payload = typename Packet::payload_type;
     if constexpr (requires { payload::size(uint64_t{}); }) {
-        constexpr uint64_t most = low_bits(packet::payload_selector<Packet>::width);
+        constexpr uint64_t last_selector = low_bits(packet::payload_selector<Packet>::width);
         uint32_t sizes = 0;
-        for (uint64_t selector = 0; selector <= most; ++selector) {
+        for (uint64_t selector = 0; selector <= last_selector; ++selector) {
             unsigned const size = payload::size(selector);
             if (size != packet::undefined_size) { sizes |= uint32_t{1} << size; }
         }
@@ -12273,7 +12271,7 @@ inline constexpr style style::plain_hex{.zeros = true, .meanings = false, .bare_
 
 /// A field and its value.
 struct field_value {
-    row_facts const* of;
+    row_facts const* facts;
     uint64_t encoding;
     uint64_t value;  ///< the encoding, or the address for an address field
 };
@@ -12297,18 +12295,18 @@ constexpr void for_each_field(Word const& word, Visitor&& visit) {
 namespace detail {
 
 template <class Sink>
-constexpr void hex_with_h(wide_bits number, Sink& sink, style how) {
+constexpr void hex_with_h(wide_bits number, Sink& sink, style options) {
     hex(number, sink);
-    if (!how.bare_hex) { put("H", sink); }
+    if (!options.bare_hex) { put("H", sink); }
 }
 
 /// Prints a number that is not an address.
 template <class Sink>
-constexpr void plain_number(wide_bits number, Sink& sink, style how) {
+constexpr void plain_number(wide_bits number, Sink& sink, style options) {
     if (number.high == 0 && number.low < 10) {
         decimal(number.low, sink);
     } else {
-        hex_with_h(number, sink, how);
+        hex_with_h(number, sink, options);
     }
 }
 
@@ -12316,27 +12314,27 @@ constexpr void plain_number(wide_bits number, Sink& sink, style how) {
 
 /// Prints an amount with its unit, which is a plural: `8 crystal cycles`, `1 byte`.
 template <class Sink>
-constexpr void amount(quantity const& what, Sink&& to) {
-    auto& sink = detail::checked_sink(to);
-    decimal(what.count, sink);
+constexpr void amount(quantity const& quantity, Sink&& out) {
+    auto& sink = detail::checked_sink(out);
+    decimal(quantity.count, sink);
     put(" ", sink);
-    auto unit = what.unit;
-    if (what.count == 1 && unit.data()[unit.size() - 1] == 's') { --unit.length; }
+    auto unit = quantity.unit;
+    if (quantity.count == 1 && unit.data()[unit.size() - 1] == 's') { --unit.length; }
     put(unit, sink);
 }
 
 /// Prints the value of a field: `3 (8 crystal cycles)`.
 template <class Sink>
-constexpr void value(field_value const& what, Sink&& to, style how = {}) {
-    auto& sink = detail::checked_sink(to);
-    if (what.of->row.is_address) {
-        detail::hex_with_h({what.value, 0}, sink, how);
+constexpr void value(field_value const& field, Sink&& out, style options = {}) {
+    auto& sink = detail::checked_sink(out);
+    if (field.facts->row.is_address) {
+        detail::hex_with_h({field.value, 0}, sink, options);
     } else {
-        detail::plain_number({what.value, 0}, sink, how);
+        detail::plain_number({field.value, 0}, sink, options);
     }
-    if (!how.meanings) { return; }
-    auto const enumerator = what.of->enumerator(what.encoding);
-    auto const quantity = what.of->amount_of(what.encoding);
+    if (!options.meanings) { return; }
+    auto const enumerator = field.facts->enumerator(field.encoding);
+    auto const quantity = field.facts->amount_of(field.encoding);
     if (enumerator.size() != 0) {
         put(" (", sink);
         put(enumerator, sink);
@@ -12354,7 +12352,7 @@ namespace detail {
 template <class Sink>
 struct item_writer {
     Sink sink;
-    style how;
+    style options;
     bool any = false;
 
     constexpr void begin_item(text separator = " ") {
@@ -12363,24 +12361,24 @@ struct item_writer {
     }
     constexpr void fields(row_list const& rows, wide_bits raw) {
         for_each_field(rows, raw, [&](field_value const& field) {
-            if (field.encoding == 0 && !how.zeros) { return; }
+            if (field.encoding == 0 && !options.zeros) { return; }
             begin_item();
-            put(field.of->row.name, sink);
+            put(field.facts->row.name, sink);
             put("=", sink);
-            value(field, sink, how);
+            value(field, sink, options);
         });
     }
     constexpr void other(wide_bits set) {
-        if (set == wide_bits{} || how.bare_hex) { return; }
+        if (set == wide_bits{} || options.bare_hex) { return; }
         begin_item();
         put("other set ", sink);
-        hex_with_h(set, sink, how);
+        hex_with_h(set, sink, options);
     }
     constexpr void reserved(wide_bits set) {
         if (set == wide_bits{}) { return; }
-        begin_item(how.bare_hex ? text{"; "} : text{" "});
+        begin_item(options.bare_hex ? text{"; "} : text{" "});
         put("reserved set ", sink);
-        hex_with_h(set, sink, how);
+        hex_with_h(set, sink, options);
     }
 };
 
@@ -12399,15 +12397,15 @@ constexpr auto other_bits(row_list const& rows) noexcept -> wide_bits {
 /// Prints a word's fields from bit 0 up, separated by spaces, and the reserved bits that are set.
 /// Prints `0` if there is nothing else.
 template <class Word, class Sink>
-constexpr void word(Word const& word, Sink&& to, style how = {}) {
-    auto& sink = detail::checked_sink(to);
-    detail::item_writer<decltype(sink)> out{sink, how};
+constexpr void word(Word const& word, Sink&& out, style options = {}) {
+    auto& sink = detail::checked_sink(out);
+    detail::item_writer<decltype(sink)> items{sink, options};
     auto const rows = row_list_of<Word>();
     auto const raw = to_wide(word.raw);
-    out.fields(rows, raw);
-    out.other(raw & detail::other_bits(rows));
-    out.reserved(to_wide(word.reserved_bits_set(how.max_phys_addr)));
-    if (!out.any) { put("0", sink); }
+    items.fields(rows, raw);
+    items.other(raw & detail::other_bits(rows));
+    items.reserved(to_wide(word.reserved_bits_set(options.max_phys_addr)));
+    if (!items.any) { put("0", sink); }
 }
 
 }  // namespace ptspec::print
@@ -12454,27 +12452,27 @@ constexpr auto payload_of(Packet const& packet) noexcept -> payload_value {
 /// Prints a packet's name, its fields from bit 0 up, its payload if it has one, and the reserved
 /// bits that are set.
 template <packet::packet_type Packet, class Sink>
-constexpr void packet(Packet const& packet, Sink&& to, style how = style::full) {
-    auto& sink = detail::checked_sink(to);
-    detail::item_writer<decltype(sink)> out{sink, how};
-    out.begin_item();
+constexpr void packet(Packet const& packet, Sink&& out, style options = style::full) {
+    auto& sink = detail::checked_sink(out);
+    detail::item_writer<decltype(sink)> items{sink, options};
+    items.begin_item();
     put(Packet::about.name, sink);
-    out.fields(row_list_of<Packet>(), to_wide(packet.raw));
+    items.fields(row_list_of<Packet>(), to_wide(packet.raw));
     if (auto const payload = detail::payload_of(packet); payload.bytes != 0) {
-        out.begin_item();
+        items.begin_item();
         put("payload=", sink);
-        detail::plain_number(payload.bits, sink, how);
+        detail::plain_number(payload.bits, sink, options);
     }
-    out.reserved(to_wide(packet.reserved_bits_set(how.max_phys_addr)));
+    items.reserved(to_wide(packet.reserved_bits_set(options.max_phys_addr)));
 }
 
 template <class Packets = packet::all, class Sink>
-constexpr void packet(packet::any_packet const& packet, Sink&& to, style how = style::full) {
-    auto& sink = detail::checked_sink(to);
+constexpr void packet(packet::any_packet const& packet, Sink&& out, style options = style::full) {
+    auto& sink = detail::checked_sink(out);
     if (packet.kind() == packet::kind::none) {
         return put(packet::name_of<Packets>(packet::kind::none), sink);
     }
-    visit<Packets>([&](auto const& one) { print::packet(one, sink, how); }, packet);
+    visit<Packets>([&](auto const& one) { print::packet(one, sink, options); }, packet);
 }
 
 }  // namespace ptspec::print

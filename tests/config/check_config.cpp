@@ -291,14 +291,14 @@ TEST_CASE(
                 !(again.nearest == found.nearest) || !(again.advice == found.advice)) {
                 ++wrong;
             }
-            for (auto const& member : config_members) {
-                bool const refused = found.broken_by(member.which) != rule::none;
-                bool const same = member_of(found.nearest, member.which) ==
-                                  member_of(wanted, member.which);
+            for (auto const& info : config_members) {
+                bool const refused = found.broken_by(info.member) != rule::none;
+                bool const same = member_of(found.nearest, info.member) ==
+                                  member_of(wanted, info.member);
                 if (!refused && !same) { ++wrong; }
                 // Reverting one change is refused again.
                 if (refused && fits(wanted) &&
-                    check(one.value, with_member(found.nearest, wanted, member.which))) {
+                    check(one.value, with_member(found.nearest, wanted, info.member))) {
                     ++wrong;
                 }
             }

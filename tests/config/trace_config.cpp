@@ -162,14 +162,14 @@ TEST_CASE("a number that exceeds ADDRn_CFG is truncated to four bits") {
 TEST_CASE("the members partition the bits of IA32_RTIT_CTL that they use") {
     uint64_t seen = no_member;
     unsigned count = 0;
-    for (auto const& member : config_members) {
+    for (auto const& info : config_members) {
         CAPTURE(count);
-        CHECK(static_cast<unsigned>(member.which) == count);
-        CHECK(&info_of(member.which) == &member);
-        CHECK((seen & member.ctl_bits) == 0);
-        CHECK(member.ctl_bits != 0);
-        CHECK(member.name.size() != 0);
-        seen |= member.ctl_bits;
+        CHECK(static_cast<unsigned>(info.member) == count);
+        CHECK(&info_of(info.member) == &info);
+        CHECK((seen & info.ctl_bits) == 0);
+        CHECK(info.ctl_bits != 0);
+        CHECK(info.name.size() != 0);
+        seen |= info.ctl_bits;
         ++count;
     }
     CHECK(config_member_count == count);

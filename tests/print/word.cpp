@@ -163,9 +163,9 @@ TEST_CASE("fields can be visited one at a time") {
         unsigned seen = 0;
         bool right = true;
         print::for_each_field(sample{value(0xFF0A'BCD7U)}, [&](print::field_value const& field) {
-            right = right && (seen == 0 ? field.of->row.name == text{"Count"} &&
+            right = right && (seen == 0 ? field.facts->row.name == text{"Count"} &&
                                               field.encoding == 7 && field.value == 7
-                                        : field.of->row.name == text{"Base"} &&
+                                        : field.facts->row.name == text{"Base"} &&
                                               field.encoding == 0xBCD && field.value == 0xBCD0);
             ++seen;
         });

@@ -24,8 +24,8 @@ enum class config_advice : uint8_t {
 };
 
 /// The advice as one sentence.
-[[nodiscard]] constexpr auto describe(config_advice which) noexcept -> text {
-    switch (which) {
+[[nodiscard]] constexpr auto describe(config_advice advice) noexcept -> text {
+    switch (advice) {
         case config_advice::nothing_to_trace: return "with neither os nor user, no code is traced";
         case config_advice::cyc_without_tsc: return "without TSC, CYC packets have no time base";
         case config_advice::threshold_without_cyc:
@@ -82,8 +82,8 @@ struct config_verdict {
 namespace detail {
 
 /// The number in a member that can exceed its field, else 0.
-constexpr auto number_in(trace_config const& wanted, config_member which) noexcept -> uint64_t {
-    switch (which) {
+constexpr auto number_in(trace_config const& wanted, config_member member) noexcept -> uint64_t {
+    switch (member) {
         case config_member::addr_0: return underlying(wanted.addr[0]);
         case config_member::addr_1: return underlying(wanted.addr[1]);
         case config_member::addr_2: return underlying(wanted.addr[2]);
@@ -95,31 +95,31 @@ constexpr auto number_in(trace_config const& wanted, config_member which) noexce
 /// The rule by which a member is refused. Only the member's bits are checked: the fields of CTL are
 /// independent, except for what TraceEn requires.
 constexpr auto rule_of_member(capabilities const& caps, quirk_set quirks,
-                              trace_config const& wanted, config_member which) noexcept -> rule {
-    uint64_t const number = number_in(wanted, which);
-    if (to_field(which, number) >> lowest_bit(bits_of(which)) != number) { return rule::REG_037; }
+                              trace_config const& wanted, config_member member) noexcept -> rule {
+    uint64_t const number = number_in(wanted, member);
+    if (to_field(member, number) >> lowest_bit(bits_of(member)) != number) { return rule::REG_037; }
     uint64_t const all = ctl_of(wanted).raw | field_mask<ia32_rtit_ctl::TraceEn>;
-    if (which == config_member::output && access::lacks_single_range(caps, {all})) {
+    if (member == config_member::output && access::lacks_single_range(caps, {all})) {
         return rule::REG_025;
     }
-    if (which == config_member::branches && !wanted.branches &&
+    if (member == config_member::branches && !wanted.branches &&
         quirks.has(quirk::branch_en_always_on)) {
         return rule::REG_040;
     }
-    return broken_rule(caps, ia32_rtit_ctl{all & bits_of(which)});
+    return broken_rule(caps, ia32_rtit_ctl{all & bits_of(member)});
 }
 
 /// The replacement bits for a refused member. A member without a nearest value is turned off.
 constexpr auto corrected_bits(capabilities const& caps, trace_config const& wanted,
-                              config_member which) noexcept -> uint64_t {
-    switch (which) {
-        case config_member::branches: return bits_of(which);
+                              config_member member) noexcept -> uint64_t {
+    switch (member) {
+        case config_member::branches: return bits_of(member);
         case config_member::mtc_every:
-            return to_field(which, nearest(caps, wanted.mtc_every).value.encoding());
+            return to_field(member, nearest(caps, wanted.mtc_every).value.encoding());
         case config_member::cyc_after:
-            return to_field(which, nearest(caps, wanted.cyc_after).value.encoding());
+            return to_field(member, nearest(caps, wanted.cyc_after).value.encoding());
         case config_member::psb_every:
-            return to_field(which, nearest(caps, wanted.psb_every).value.encoding());
+            return to_field(member, nearest(caps, wanted.psb_every).value.encoding());
         case config_member::output: return ctl_bits_of(nearest(caps, wanted.output).value);
         default: return 0;
     }

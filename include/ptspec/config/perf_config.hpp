@@ -28,8 +28,8 @@ enum class error : uint8_t {
 };
 
 /// The error as one sentence.
-[[nodiscard]] constexpr auto describe(config::error which) noexcept -> text {
-    switch (which) {
+[[nodiscard]] constexpr auto describe(config::error error) noexcept -> text {
+    switch (error) {
         case config::error::none: return "nothing is wrong";
         case config::error::unknown_bit: return "config has a bit that means nothing";
         case config::error::branch_without_pt: return "branch needs pt";
@@ -60,7 +60,7 @@ inline constexpr uint64_t perf_config_bits = detail::perf_fields | detail::perf_
 namespace detail {
 
 constexpr auto perf_error_of(uint64_t config) noexcept -> config::error {
-    auto const has = [=](config_member which) { return is_set({config}, which); };
+    auto const has = [=](config_member one) { return is_set({config}, one); };
     bool const branch_alone = has(config_member::branches) && (config & perf_pt) == 0;
     bool const fup_alone = has(config_member::fup_on_ptwrite) && !has(config_member::ptwrite);
     return (config & ~perf_config_bits) != 0 ? config::error::unknown_bit
@@ -132,8 +132,8 @@ struct perf_request {
                   .exclude_kernel = !wanted.os,
                   .exclude_user = !wanted.user};
     made.error = detail::perf_error_of(made.event.config);
-    auto const mark_lost = [&](config_member which, bool differs) {
-        if (differs) { made.lost.add(which); }
+    auto const mark_lost = [&](config_member one, bool differs) {
+        if (differs) { made.lost.add(one); }
     };
     mark_lost(config_member::cr3_filter, wanted.cr3_filter);
     mark_lost(config_member::addr_0, wanted.addr[0] != addr_cfg::off);

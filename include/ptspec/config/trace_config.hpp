@@ -74,7 +74,7 @@ enum class config_member : uint8_t {
 
 /// A member's name, and its bits of IA32_RTIT_CTL.
 struct config_member_info {
-    config_member which{};
+    config_member member{};
     text name{};
     uint64_t ctl_bits = 0;
 };
@@ -113,18 +113,18 @@ inline constexpr config_member_info config_members[] = {
 
 inline constexpr size_t config_member_count = sizeof(config_members) / sizeof(config_members[0]);
 
-[[nodiscard]] constexpr auto info_of(config_member which) noexcept -> config_member_info const& {
-    return config_members[underlying(which)];
+[[nodiscard]] constexpr auto info_of(config_member member) noexcept -> config_member_info const& {
+    return config_members[underlying(member)];
 }
 
 /// A set of members.
 struct config_member_set {
     uint32_t bits = 0;
 
-    [[nodiscard]] constexpr auto has(config_member which) const noexcept -> bool {
-        return (bits >> underlying(which) & 1U) != 0;
+    [[nodiscard]] constexpr auto has(config_member member) const noexcept -> bool {
+        return (bits >> underlying(member) & 1U) != 0;
     }
-    constexpr void add(config_member which) noexcept { bits |= 1U << underlying(which); }
+    constexpr void add(config_member member) noexcept { bits |= 1U << underlying(member); }
     [[nodiscard]] constexpr auto empty() const noexcept -> bool { return bits == 0; }
     friend constexpr auto operator==(config_member_set const&, config_member_set const&)
         -> bool = default;
@@ -142,31 +142,31 @@ using ctl = ia32_rtit_ctl;
 
 /// The bits of IA32_RTIT_CTL of each member, without names: a driver needs none of them.
 struct member_bits {
-    uint64_t of[config_member_count]{};
+    uint64_t bits[config_member_count]{};
 
     constexpr member_bits() noexcept {
         for (config_member_info const& one : config_members) {
-            of[underlying(one.which)] = one.ctl_bits;
+            bits[underlying(one.member)] = one.ctl_bits;
         }
     }
 };
 inline constexpr member_bits all_member_bits{};
 
-constexpr auto bits_of(config_member which) noexcept -> uint64_t {
-    return all_member_bits.of[underlying(which)];
+constexpr auto bits_of(config_member member) noexcept -> uint64_t {
+    return all_member_bits.bits[underlying(member)];
 }
 
 /// Shifts a number to its field in IA32_RTIT_CTL. Bits that do not fit are dropped.
-constexpr auto to_field(config_member which, uint64_t number) noexcept -> uint64_t {
-    uint64_t const bits = bits_of(which);
+constexpr auto to_field(config_member member, uint64_t number) noexcept -> uint64_t {
+    uint64_t const bits = bits_of(member);
     return number << lowest_bit(bits) & bits;
 }
-constexpr auto field_value(ia32_rtit_ctl value, config_member which) noexcept -> unsigned {
-    uint64_t const bits = bits_of(which);
+constexpr auto field_value(ia32_rtit_ctl value, config_member member) noexcept -> unsigned {
+    uint64_t const bits = bits_of(member);
     return static_cast<unsigned>((value.raw & bits) >> lowest_bit(bits));
 }
-constexpr auto is_set(ia32_rtit_ctl value, config_member which) noexcept -> bool {
-    return (value.raw & bits_of(which)) != 0;
+constexpr auto is_set(ia32_rtit_ctl value, config_member member) noexcept -> bool {
+    return (value.raw & bits_of(member)) != 0;
 }
 
 constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
@@ -220,10 +220,8 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
 [[nodiscard]] constexpr auto config_of(ia32_rtit_ctl value) noexcept -> trace_config {
     using member = config_member;
     using detail::field_value, detail::is_set;
-    auto const number = [=](member which) { return wrapped{field_value(value, which)}; };
-    auto const range = [=](member which) {
-        return static_cast<addr_cfg>(field_value(value, which));
-    };
+    auto const number = [=](member one) { return wrapped{field_value(value, one)}; };
+    auto const range = [=](member one) { return static_cast<addr_cfg>(field_value(value, one)); };
     return {.os = is_set(value, member::os),
             .user = is_set(value, member::user),
             .branches = is_set(value, member::branches),

@@ -44,27 +44,27 @@ constexpr auto payload_of(Packet const& packet) noexcept -> payload_value {
 /// Prints a packet's name, its fields from bit 0 up, its payload if it has one, and the reserved
 /// bits that are set.
 template <packet::packet_type Packet, class Sink>
-constexpr void packet(Packet const& packet, Sink&& to, style how = style::full) {
-    auto& sink = detail::checked_sink(to);
-    detail::item_writer<decltype(sink)> out{sink, how};
-    out.begin_item();
+constexpr void packet(Packet const& packet, Sink&& out, style options = style::full) {
+    auto& sink = detail::checked_sink(out);
+    detail::item_writer<decltype(sink)> items{sink, options};
+    items.begin_item();
     put(Packet::about.name, sink);
-    out.fields(row_list_of<Packet>(), to_wide(packet.raw));
+    items.fields(row_list_of<Packet>(), to_wide(packet.raw));
     if (auto const payload = detail::payload_of(packet); payload.bytes != 0) {
-        out.begin_item();
+        items.begin_item();
         put("payload=", sink);
-        detail::plain_number(payload.bits, sink, how);
+        detail::plain_number(payload.bits, sink, options);
     }
-    out.reserved(to_wide(packet.reserved_bits_set(how.max_phys_addr)));
+    items.reserved(to_wide(packet.reserved_bits_set(options.max_phys_addr)));
 }
 
 template <class Packets = packet::all, class Sink>
-constexpr void packet(packet::any_packet const& packet, Sink&& to, style how = style::full) {
-    auto& sink = detail::checked_sink(to);
+constexpr void packet(packet::any_packet const& packet, Sink&& out, style options = style::full) {
+    auto& sink = detail::checked_sink(out);
     if (packet.kind() == packet::kind::none) {
         return put(packet::name_of<Packets>(packet::kind::none), sink);
     }
-    visit<Packets>([&](auto const& one) { print::packet(one, sink, how); }, packet);
+    visit<Packets>([&](auto const& one) { print::packet(one, sink, options); }, packet);
 }
 
 }  // namespace ptspec::print

@@ -44,9 +44,9 @@ struct row_list {
         return first[count - 1];
     }
     /// Finds a field by name. Returns null if there is none.
-    [[nodiscard]] constexpr auto field(text which) const noexcept -> row_facts const* {
+    [[nodiscard]] constexpr auto field(text wanted) const noexcept -> row_facts const* {
         for (auto const& one : *this) {
-            if (one.row.kind == row_kind::field && one.row.name == which) { return &one; }
+            if (one.row.kind == row_kind::field && one.row.name == wanted) { return &one; }
         }
         return nullptr;
     }
@@ -99,9 +99,9 @@ template <class Packet>
 constexpr auto payload_sizes() noexcept -> uint32_t {
     using payload = typename Packet::payload_type;
     if constexpr (requires { payload::size(uint64_t{}); }) {
-        constexpr uint64_t most = low_bits(packet::payload_selector<Packet>::width);
+        constexpr uint64_t last_selector = low_bits(packet::payload_selector<Packet>::width);
         uint32_t sizes = 0;
-        for (uint64_t selector = 0; selector <= most; ++selector) {
+        for (uint64_t selector = 0; selector <= last_selector; ++selector) {
             unsigned const size = payload::size(selector);
             if (size != packet::undefined_size) { sizes |= uint32_t{1} << size; }
         }

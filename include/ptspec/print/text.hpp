@@ -38,8 +38,8 @@ constexpr auto checked_sink([[maybe_unused]] Sink& sink) noexcept -> auto& {
 
 /// Passes one piece as `text`, so that a sink with a generic parameter also works.
 template <class Sink>
-constexpr void put(text piece, Sink&& to) {
-    detail::checked_sink(to)(piece);
+constexpr void put(text piece, Sink&& out) {
+    detail::checked_sink(out)(piece);
 }
 
 /// A borrowed character buffer, filled from the front. Text that does not fit is truncated.
@@ -104,8 +104,8 @@ template <size_t Room, class Prints>
 
 /// Prints a number in upper-case hexadecimal with at least `digits` digits. `digits` is at most 16.
 template <class Sink>
-constexpr void hex(uint64_t number, Sink&& to, unsigned digits = 1) {
-    auto& sink = detail::checked_sink(to);
+constexpr void hex(uint64_t number, Sink&& out, unsigned digits = 1) {
+    auto& sink = detail::checked_sink(out);
     char letters[16] = {};
     unsigned count = 0;
     while (count < digits || number != 0) {
@@ -117,16 +117,16 @@ constexpr void hex(uint64_t number, Sink&& to, unsigned digits = 1) {
 }
 
 template <class Sink>
-constexpr void hex(wide_bits number, Sink&& to) {
-    auto& sink = detail::checked_sink(to);
+constexpr void hex(wide_bits number, Sink&& out) {
+    auto& sink = detail::checked_sink(out);
     if (number.high != 0) { hex(number.high, sink); }
     hex(number.low, sink, number.high != 0 ? 16 : 1);
 }
 
 /// Prints a number in decimal.
 template <class Sink>
-constexpr void decimal(uint64_t number, Sink&& to) {
-    auto& sink = detail::checked_sink(to);
+constexpr void decimal(uint64_t number, Sink&& out) {
+    auto& sink = detail::checked_sink(out);
     char letters[20] = {};
     unsigned count = 0;
     do {

@@ -28,7 +28,7 @@ inline constexpr style style::plain_hex{.zeros = true, .meanings = false, .bare_
 
 /// A field and its value.
 struct field_value {
-    row_facts const* of;
+    row_facts const* facts;
     uint64_t encoding;
     uint64_t value;  ///< the encoding, or the address for an address field
 };
@@ -52,18 +52,18 @@ constexpr void for_each_field(Word const& word, Visitor&& visit) {
 namespace detail {
 
 template <class Sink>
-constexpr void hex_with_h(wide_bits number, Sink& sink, style how) {
+constexpr void hex_with_h(wide_bits number, Sink& sink, style options) {
     hex(number, sink);
-    if (!how.bare_hex) { put("H", sink); }
+    if (!options.bare_hex) { put("H", sink); }
 }
 
 /// Prints a number that is not an address.
 template <class Sink>
-constexpr void plain_number(wide_bits number, Sink& sink, style how) {
+constexpr void plain_number(wide_bits number, Sink& sink, style options) {
     if (number.high == 0 && number.low < 10) {
         decimal(number.low, sink);
     } else {
-        hex_with_h(number, sink, how);
+        hex_with_h(number, sink, options);
     }
 }
 
@@ -71,27 +71,27 @@ constexpr void plain_number(wide_bits number, Sink& sink, style how) {
 
 /// Prints an amount with its unit, which is a plural: `8 crystal cycles`, `1 byte`.
 template <class Sink>
-constexpr void amount(quantity const& what, Sink&& to) {
-    auto& sink = detail::checked_sink(to);
-    decimal(what.count, sink);
+constexpr void amount(quantity const& quantity, Sink&& out) {
+    auto& sink = detail::checked_sink(out);
+    decimal(quantity.count, sink);
     put(" ", sink);
-    auto unit = what.unit;
-    if (what.count == 1 && unit.data()[unit.size() - 1] == 's') { --unit.length; }
+    auto unit = quantity.unit;
+    if (quantity.count == 1 && unit.data()[unit.size() - 1] == 's') { --unit.length; }
     put(unit, sink);
 }
 
 /// Prints the value of a field: `3 (8 crystal cycles)`.
 template <class Sink>
-constexpr void value(field_value const& what, Sink&& to, style how = {}) {
-    auto& sink = detail::checked_sink(to);
-    if (what.of->row.is_address) {
-        detail::hex_with_h({what.value, 0}, sink, how);
+constexpr void value(field_value const& field, Sink&& out, style options = {}) {
+    auto& sink = detail::checked_sink(out);
+    if (field.facts->row.is_address) {
+        detail::hex_with_h({field.value, 0}, sink, options);
     } else {
-        detail::plain_number({what.value, 0}, sink, how);
+        detail::plain_number({field.value, 0}, sink, options);
     }
-    if (!how.meanings) { return; }
-    auto const enumerator = what.of->enumerator(what.encoding);
-    auto const quantity = what.of->amount_of(what.encoding);
+    if (!options.meanings) { return; }
+    auto const enumerator = field.facts->enumerator(field.encoding);
+    auto const quantity = field.facts->amount_of(field.encoding);
     if (enumerator.size() != 0) {
         put(" (", sink);
         put(enumerator, sink);
@@ -109,7 +109,7 @@ namespace detail {
 template <class Sink>
 struct item_writer {
     Sink sink;
-    style how;
+    style options;
     bool any = false;
 
     constexpr void begin_item(text separator = " ") {
@@ -118,24 +118,24 @@ struct item_writer {
     }
     constexpr void fields(row_list const& rows, wide_bits raw) {
         for_each_field(rows, raw, [&](field_value const& field) {
-            if (field.encoding == 0 && !how.zeros) { return; }
+            if (field.encoding == 0 && !options.zeros) { return; }
             begin_item();
-            put(field.of->row.name, sink);
+            put(field.facts->row.name, sink);
             put("=", sink);
-            value(field, sink, how);
+            value(field, sink, options);
         });
     }
     constexpr void other(wide_bits set) {
-        if (set == wide_bits{} || how.bare_hex) { return; }
+        if (set == wide_bits{} || options.bare_hex) { return; }
         begin_item();
         put("other set ", sink);
-        hex_with_h(set, sink, how);
+        hex_with_h(set, sink, options);
     }
     constexpr void reserved(wide_bits set) {
         if (set == wide_bits{}) { return; }
-        begin_item(how.bare_hex ? text{"; "} : text{" "});
+        begin_item(options.bare_hex ? text{"; "} : text{" "});
         put("reserved set ", sink);
-        hex_with_h(set, sink, how);
+        hex_with_h(set, sink, options);
     }
 };
 
@@ -154,15 +154,15 @@ constexpr auto other_bits(row_list const& rows) noexcept -> wide_bits {
 /// Prints a word's fields from bit 0 up, separated by spaces, and the reserved bits that are set.
 /// Prints `0` if there is nothing else.
 template <class Word, class Sink>
-constexpr void word(Word const& word, Sink&& to, style how = {}) {
-    auto& sink = detail::checked_sink(to);
-    detail::item_writer<decltype(sink)> out{sink, how};
+constexpr void word(Word const& word, Sink&& out, style options = {}) {
+    auto& sink = detail::checked_sink(out);
+    detail::item_writer<decltype(sink)> items{sink, options};
     auto const rows = row_list_of<Word>();
     auto const raw = to_wide(word.raw);
-    out.fields(rows, raw);
-    out.other(raw & detail::other_bits(rows));
-    out.reserved(to_wide(word.reserved_bits_set(how.max_phys_addr)));
-    if (!out.any) { put("0", sink); }
+    items.fields(rows, raw);
+    items.other(raw & detail::other_bits(rows));
+    items.reserved(to_wide(word.reserved_bits_set(options.max_phys_addr)));
+    if (!items.any) { put("0", sink); }
 }
 
 }  // namespace ptspec::print
