@@ -155,9 +155,9 @@ static_assert([] {
 // JNZ back to its own address: two bytes, a conditional branch.
 constexpr uint8_t code[] = {0x75, 0xFE};
 constexpr auto decoded = x86::decode(code);
-static_assert(decoded && decoded.what.length == 2);
-static_assert(decoded.what.which == x86::instruction_class::conditional);
-static_assert(x86::target_of(decoded.what, 0x40'1000) == 0x40'1000);
+static_assert(decoded && decoded.instruction.length == 2);
+static_assert(decoded.instruction.kind == x86::instruction_class::conditional);
+static_assert(x86::target_of(decoded.instruction, 0x40'1000) == 0x40'1000);
 
 /// Traces user code into a ring that is read while it fills: `take(base, count)` gets the
 /// physical address and the number of new bytes.

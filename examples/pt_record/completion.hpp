@@ -225,7 +225,7 @@ private:
                 trace.run(whole, from.blocks[i + 1].first);
             } else if (of.death.is_known == 1) {
                 end_by_signal(of.death, whole, code, trace, log);
-            } else if (from.in_kernel == from.count && enters_kernel(whole.end.instruction.which)) {
+            } else if (from.in_kernel == from.count && enters_kernel(whole.end.instruction.kind)) {
                 log = from.kernel_log;
                 trace.finish_in_kernel(whole);
             } else {

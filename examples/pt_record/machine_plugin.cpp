@@ -184,11 +184,11 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
     std::uint64_t const base = of != nullptr ? of->registers->code_base() : 0xFFFF'0000;
     bool const is_user = of != nullptr && (of->registers->hidden_flags & 3) == 3;
     auto const visit = [](qemu_plugin_insn* one, std::uint64_t at, auto const& what) {
-        if (!state.how.check || what.what.which == instruction_class::software_interrupt) {
+        if (!state.how.check || what.instruction.kind == instruction_class::software_interrupt) {
             return;
         }
         qemu_plugin_register_vcpu_insn_exec_cb(
-            one, what.what.repeats ? on_instruction<true> : on_instruction<false>,
+            one, what.instruction.repeats ? on_instruction<true> : on_instruction<false>,
             QEMU_PLUGIN_CB_NO_REGS, reinterpret_cast<void*>(at));  // NOLINT: only carried
     };
     auto made = translate(tb, width, base, visit);

@@ -30,18 +30,18 @@ public:
         now.after = after;
         now.operand = after.cr3;
         // Processors do not trace in SMM; here RSM is shown as an interrupt.
-        bool const is_traced = now.instruction.which != instruction_class::rsm;
+        bool const is_traced = now.instruction.kind != instruction_class::rsm;
         simulate::execution in_segment = now;
         in_segment.at -= block.base;
         in_segment.to -= block.base;
-        if (is_traced && (changes_context(now.instruction.which) ||
+        if (is_traced && (changes_context(now.instruction.kind) ||
                           (is_near && simulate::leads_on(in_segment)))) {
             simulate::take_action(now, [this](auto const& one) { on(one); });
             return;
         }
         // An interrupt or an exception: within the block, or after its last instruction.
-        bool const waits = now.instruction.which == instruction_class::hlt ||
-                           now.instruction.which == instruction_class::mwait;
+        bool const waits = now.instruction.kind == instruction_class::hlt ||
+                           now.instruction.kind == instruction_class::mwait;
         on(action::exception{.at = waits ? now.next() : now.at, .to = to, .after = after});
     }
     /// Code has changed: shows an interrupt before the instruction at `ip`.

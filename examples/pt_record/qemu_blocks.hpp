@@ -88,7 +88,7 @@ auto translate(qemu_plugin_tb const* tb, x86::code_width width, std::uint64_t ba
         visit(one, at, decoded);
     }
     if (block.count == 1 && !block.last_may_not_run &&
-        block.end.instruction.which == instruction_class::other) {
+        block.end.instruction.kind == instruction_class::other) {
         block.set(rare_case::restart);
     }
     return made;

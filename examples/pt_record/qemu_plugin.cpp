@@ -232,7 +232,7 @@ void end(emulated_thread& of) {
     if (of.has_ended || of.is_cut || !of.trace.file.is_open()) { return; }
     of.has_ended = true;
     if (of.previous != nullptr) {
-        if (enters_kernel(of.previous->end.instruction.which)) {
+        if (enters_kernel(of.previous->end.instruction.kind)) {
             of.trace.finish_in_kernel(*of.previous);
         } else {
             // The process ends, and the thread may still run, without callbacks: what its last
@@ -399,12 +399,12 @@ void on_instruction(unsigned vcpu, void* ip) {
 
 void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
     auto const visit = [](qemu_plugin_insn* one, std::uint64_t at, x86::decoded const& decoded) {
-        bool const is_interrupt = decoded.what.which == instruction_class::software_interrupt;
+        bool const is_interrupt = decoded.instruction.kind == instruction_class::software_interrupt;
         if (!state.how.check || is_interrupt || is_emulated(at) || !state.how.passes_filter(at)) {
             return;
         }
         qemu_plugin_register_vcpu_insn_exec_cb(
-            one, decoded.what.repeats ? on_instruction<true> : on_instruction<false>,
+            one, decoded.instruction.repeats ? on_instruction<true> : on_instruction<false>,
             QEMU_PLUGIN_CB_NO_REGS, reinterpret_cast<void*>(at));  // NOLINT: only carried
     };
     auto made = translate(tb, x86::code_width::bits_64, 0, visit);

@@ -254,12 +254,12 @@ private:
         std::uint64_t const to = registers.rip;
         finish_call(of);
         auto const block = read(id, of);
-        if (block.end.instruction.which != instruction_class::software_interrupt &&
+        if (block.end.instruction.kind != instruction_class::software_interrupt &&
             how_.passes_filter(of.ip)) {
             of.log.add(of.ip, block.end.instruction.repeats);
         }
         set_width(of, registers);
-        if (enters_kernel(block.end.instruction.which)) {
+        if (enters_kernel(block.end.instruction.kind)) {
             of.has_call = true;
             of.call = block;
             add_process(of.process).forget_mappings();
@@ -330,7 +330,7 @@ private:
         }
         finish_call(of);
         auto const block = read(id, of);
-        if (in_kernel && enters_kernel(block.end.instruction.which)) {
+        if (in_kernel && enters_kernel(block.end.instruction.kind)) {
             of.log.add(of.ip, false);
             of.trace.finish_in_kernel(block);
         } else {

@@ -60,7 +60,7 @@ inline constexpr engine::execution_context user_code{.cpl = 3, .IF = true};
 /// block.
 inline void end_block(code_block& to, x86::decoded const& last, std::uint64_t at, std::size_t size,
                       x86::code_width width = x86::code_width::bits_64) {
-    to.end = {.instruction = last.what, .at = at, .after = user_code};
+    to.end = {.instruction = last.instruction, .at = at, .after = user_code};
     to.end.after.width = width;
     if (!last) { to.end.instruction.length = static_cast<std::uint8_t>(size); }
     to.after = simulate::successors_of(to.end.instruction, at - to.base, width);
@@ -83,7 +83,7 @@ inline auto block_of(byte_view code, std::uint64_t first, x86::code_width width)
     made.first = first;
     for (std::size_t i = 0; i < code.size();) {
         auto const one = x86::decode(code.from(i), width);
-        std::size_t const size = one ? one.what.length : code.size() - i;
+        std::size_t const size = one ? one.instruction.length : code.size() - i;
         add_instruction(made, one, first + i, size, width, i + size == code.size());
         i += size;
     }
@@ -229,7 +229,7 @@ public:
     /// The block has executed, and a signal interrupted it. If the signal is a fault in the block,
     /// `block` ends before the instruction that raised it.
     void run(code_block const& block, delivered_signal const& signal) {
-        if (enters_kernel(block.end.instruction.which) && !is_within(signal, block)) {
+        if (enters_kernel(block.end.instruction.kind) && !is_within(signal, block)) {
             pass(block);
             return visit_kernel(block, signal.to);
         }
@@ -266,7 +266,7 @@ public:
     /// The thread ends by a signal whose handler does not execute. As `run` with a signal.
     void finish_by(code_block const& block, delivered_signal const& signal) {
         using enum action::kernel_visit::reason;
-        if (enters_kernel(block.end.instruction.which) && !is_within(signal, block)) {
+        if (enters_kernel(block.end.instruction.kind) && !is_within(signal, block)) {
             return finish_in_kernel(block);
         }
         if (is_within(signal, block)) {
@@ -299,7 +299,7 @@ private:
     }
     [[nodiscard]] static auto reason_of(code_block const& block) -> action::kernel_visit::reason {
         using enum action::kernel_visit::reason;
-        bool const is_interrupt = block.end.instruction.which ==
+        bool const is_interrupt = block.end.instruction.kind ==
                                   instruction_class::software_interrupt;
         return is_interrupt ? exception : system_call;
     }
@@ -315,7 +315,7 @@ private:
     /// The same for all but near branches.
     [[gnu::noinline]] void run_rarely(code_block const& block, std::uint64_t to) {
         auto const& end = block.end;
-        auto const which = end.instruction.which;
+        auto const which = end.instruction.kind;
         if (enters_kernel(which)) { return visit_kernel(block, to); }
         simulate::execution now = end;
         now.to = to;

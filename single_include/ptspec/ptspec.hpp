@@ -18954,7 +18954,7 @@ struct instruction {
     static constexpr uint8_t max_bytes = 15;
 
     uint8_t length = 0;
-    instruction_class which = instruction_class::other;
+    instruction_class kind = instruction_class::other;
     bool has_displacement = false;    ///< a conditional or direct branch, or XBEGIN
     bool repeats = false;             ///< a string instruction with REP
     bool target_is_16_bits = false;   ///< the branch clears the upper bits of the IP
@@ -18967,21 +18967,21 @@ struct instruction {
 };
 
 /// True for a branch whose target is in the instruction.
-[[nodiscard]] constexpr auto is_direct(instruction const& of) noexcept -> bool {
-    return of.has_displacement || of.which == instruction_class::absolute_jump;
+[[nodiscard]] constexpr auto is_direct(instruction const& instruction) noexcept -> bool {
+    return instruction.has_displacement || instruction.kind == instruction_class::absolute_jump;
 }
 
 /// The target of a direct branch at `ip`.
 ///
 /// Shape:  an offset in the code segment, as the instruction pointer holds it.
-[[nodiscard]] constexpr auto target_of(instruction const& of, uint64_t ip,
+[[nodiscard]] constexpr auto target_of(instruction const& instruction, uint64_t ip,
                                        code_width width = code_width::bits_64) noexcept
     -> uint64_t {
-    auto const displacement = static_cast<uint64_t>(of.displacement);
-    if (of.which == instruction_class::absolute_jump) { return displacement; }
-    uint64_t const target = ip + of.length + displacement;
+    auto const displacement = static_cast<uint64_t>(instruction.displacement);
+    if (instruction.kind == instruction_class::absolute_jump) { return displacement; }
+    uint64_t const target = ip + instruction.length + displacement;
     if (width == code_width::bits_64) { return target; }
-    return target & low_bits(of.target_is_16_bits ? 16 : 32);
+    return target & low_bits(instruction.target_is_16_bits ? 16 : 32);
 }
 
 }  // namespace ptspec::x86
@@ -19023,7 +19023,7 @@ struct opcode_form {
 
 /// The class of an opcode.
 struct opcode_class {
-    instruction_class which = instruction_class::other;
+    instruction_class kind = instruction_class::other;
     bool is_in_64_bit = true;  ///< it is defined in 64-bit code
     bool needs_modrm = false;  ///< the class depends on ModRM or on a prefix
     bool is_common = false;    ///< for `decode_common`: no other property is needed
@@ -19083,26 +19083,26 @@ constexpr auto class_of(char letter) noexcept -> opcode_class {
 }
 
 /// Sets the members for `decode_common`, of a defined opcode.
-constexpr auto with_bytes(opcode_form of) noexcept -> opcode_form {
+constexpr auto with_bytes(opcode_form form) noexcept -> opcode_form {
     struct sizes {
         uint8_t bytes[3];
     };
     constexpr sizes by_rest[] = {{{0, 0, 0}}, {{1, 1, 1}}, {{2, 2, 2}}, {{3, 3, 3}}, {{4, 4, 4}},
                                  {{4, 2, 4}}, {{4, 2, 8}}, {{8, 8, 8}}, {{0, 0, 0}}, {{1, 1, 1}},
                                  {{4, 4, 4}}, {{0, 0, 0}}, {{0, 0, 0}}};
-    for (unsigned i = 0; i < 3; ++i) { of.bytes[i] = by_rest[underlying(of.rest)].bytes[i]; }
-    of.has_displacement = of.rest == immediate::relative_8 || of.rest == immediate::relative;
-    bool const is_other = of.rest == immediate::address || of.rest == immediate::pointer ||
-                          of.rest == immediate::test_8 || of.rest == immediate::test;
-    of.is_common = !of.is_prefix && !of.is_register_only && !is_other;
-    return of;
+    for (unsigned i = 0; i < 3; ++i) { form.bytes[i] = by_rest[underlying(form.rest)].bytes[i]; }
+    form.has_displacement = form.rest == immediate::relative_8 || form.rest == immediate::relative;
+    bool const is_other = form.rest == immediate::address || form.rest == immediate::pointer ||
+                          form.rest == immediate::test_8 || form.rest == immediate::test;
+    form.is_common = !form.is_prefix && !form.is_register_only && !is_other;
+    return form;
 }
-constexpr auto with_common(opcode_class of) noexcept -> opcode_class {
+constexpr auto with_common(opcode_class info) noexcept -> opcode_class {
     using enum instruction_class;
-    of.is_common = of.is_in_64_bit && !of.needs_modrm &&
-                   (of.which == other || of.which == conditional || of.which == direct_jump ||
-                    of.which == direct_call || of.which == near_return);
-    return of;
+    info.is_common = info.is_in_64_bit && !info.needs_modrm &&
+                     (info.kind == other || info.kind == conditional || info.kind == direct_jump ||
+                      info.kind == direct_call || info.kind == near_return);
+    return info;
 }
 
 inline constexpr char first_letter = '.';
@@ -19221,7 +19221,7 @@ enum class decode_error : uint8_t {
 
 /// An instruction, or the reason why there is none.
 struct decoded {
-    instruction what{};
+    x86::instruction instruction{};
     decode_error error = decode_error::none;
 
     [[nodiscard]] constexpr explicit operator bool() const noexcept {
@@ -19288,7 +19288,7 @@ private:
         }
         if (!is_defined_) { return {{}, decode_error::undefined}; }
         decoded done{made_, decode_error::none};
-        done.what.length = static_cast<uint8_t>(at_);
+        done.instruction.length = static_cast<uint8_t>(at_);
         return done;
     }
 
@@ -19359,7 +19359,7 @@ private:
     constexpr void read_rest(opcode_map const& map, uint8_t opcode) noexcept {
         auto const& form = map.form(opcode);
         auto const& info = map.class_of(opcode);
-        made_.which = info.which;
+        made_.kind = info.kind;
         if (!form.is_defined || (is_64_bit_ && !info.is_in_64_bit)) { return is_undefined(); }
         if (form.has_modrm) { read_modrm(form.is_register_only); }
         // XBEGIN has a displacement where MOV has an immediate.
@@ -19380,7 +19380,7 @@ private:
         bool const is_string = (opcode >= 0x6C && opcode <= 0x6F) ||
                                (opcode >= 0xA4 && opcode <= 0xAF && (opcode & 0xFE) != 0xA8);
         made_.repeats = repeat_ != 0 && is_string;
-        if (made_.which == software_interrupt) {
+        if (made_.kind == software_interrupt) {
             made_.vector = opcode == 0xCD   ? immediate_
                            : opcode == 0xCC ? uint8_t{3}
                            : opcode == 0xCE ? uint8_t{4}
@@ -19393,11 +19393,11 @@ private:
                 if (reg() != 0) { is_undefined(); }
                 break;
             case 0xC6:
-                if (is_tsx) { made_.which = xabort; }
+                if (is_tsx) { made_.kind = xabort; }
                 if (!is_tsx && reg() != 0) { is_undefined(); }
                 break;
             case 0xC7:
-                if (is_tsx) { made_.which = xbegin; }
+                if (is_tsx) { made_.kind = xbegin; }
                 if (!is_tsx && reg() != 0) { is_undefined(); }
                 break;
             case 0xFE:
@@ -19410,8 +19410,8 @@ private:
         using enum instruction_class;
         constexpr instruction_class classes[] = {other,         other,    indirect_call, far_call,
                                                  indirect_jump, far_jump, other,         other};
-        made_.which = classes[reg()];
-        bool const is_far = made_.which == far_call || made_.which == far_jump;
+        made_.kind = classes[reg()];
+        bool const is_far = made_.kind == far_call || made_.kind == far_jump;
         if (reg() == 7 || (is_far && !is_memory())) { is_undefined(); }
         made_.target_is_16_bits = !is_64_bit_ && operand_bytes() == 2;
     }
@@ -19436,7 +19436,7 @@ private:
                 if (!is_memory()) { classify_system(); }
                 break;
             case 0x22:
-                if (reg() == 3 && (rex_ & 4) == 0) { made_.which = mov_to_cr3; }
+                if (reg() == 3 && (rex_ & 4) == 0) { made_.kind = mov_to_cr3; }
                 break;
             case 0x78:  // EXTRQ, INSERTQ
                 if (has_66_ || repeat_ == 0xF2) { at_ += 2; }
@@ -19444,7 +19444,7 @@ private:
             case 0xAE:
                 if (repeat_ == 0xF3 && reg() == 4) {
                     if (has_66_) { is_undefined(); }
-                    made_.which = ptwrite;
+                    made_.kind = ptwrite;
                     made_.operand_is_64_bits = (rex_ & 8) != 0;
                 }
                 break;
@@ -19456,25 +19456,25 @@ private:
         using enum instruction_class;
         bool const has_none = repeat_ == 0 && !has_66_;
         switch (modrm_) {
-            case 0xC1: made_.which = vm_call; break;
+            case 0xC1: made_.kind = vm_call; break;
             case 0xC2:
-            case 0xC3: made_.which = vm_entry; break;
-            case 0xC4: made_.which = vmxoff; break;
+            case 0xC3: made_.kind = vm_entry; break;
+            case 0xC4: made_.kind = vmxoff; break;
             case 0xC6: {  // WRMSRNS, WRMSRLIST; RDMSRLIST
                 bool const writes = has_none || repeat_ == 0xF3;
-                made_.which = is_64_bit_ && writes ? wrmsr : other;
+                made_.kind = is_64_bit_ && writes ? wrmsr : other;
                 break;
             }
             case 0xC9:
-            case 0xFB: made_.which = mwait; break;
+            case 0xFB: made_.kind = mwait; break;
             case 0xC0:
-            case 0xD7: made_.which = enclave; break;
-            case 0xCA: made_.which = repeat_ != 0 ? eret : other; break;
-            case 0xCD: made_.which = has_66_ && repeat_ == 0 ? vm_entry : other; break;  // SEAMRET
-            case 0xCF: made_.which = has_none ? enclave : vm_call; break;  // ENCLS, SEAMCALL
-            case 0xD5: made_.which = has_none ? xend : other; break;
-            case 0xD9: made_.which = vm_call; break;
-            case 0xEC: made_.which = repeat_ == 0xF3 ? uiret : other; break;
+            case 0xD7: made_.kind = enclave; break;
+            case 0xCA: made_.kind = repeat_ != 0 ? eret : other; break;
+            case 0xCD: made_.kind = has_66_ && repeat_ == 0 ? vm_entry : other; break;  // SEAMRET
+            case 0xCF: made_.kind = has_none ? enclave : vm_call; break;  // ENCLS, SEAMCALL
+            case 0xD5: made_.kind = has_none ? xend : other; break;
+            case 0xD9: made_.kind = vm_call; break;
+            case 0xEC: made_.kind = repeat_ == 0xF3 ? uiret : other; break;
             default: break;
         }
     }
@@ -19482,13 +19482,13 @@ private:
         using enum instruction_class;
         if (!is_memory()) { return; }
         switch (reg()) {
-            case 3: made_.which = xrstors; break;
-            case 5: made_.which = xsaves; break;
+            case 3: made_.kind = xrstors; break;
+            case 5: made_.kind = xsaves; break;
             case 6:
-                made_.which = repeat_ == 0xF3 ? vmxon
-                              : repeat_ != 0  ? other
-                              : has_66_       ? vmclear
-                                              : vmptrld;
+                made_.kind = repeat_ == 0xF3 ? vmxon
+                             : repeat_ != 0  ? other
+                             : has_66_       ? vmclear
+                                             : vmptrld;
                 break;
             default: break;
         }
@@ -19511,7 +19511,7 @@ private:
         }
         bool const is_plain = !has_66_ && !has_67_ && repeat_ == 0 && !has_lock_ && (rex_ & 8) == 0;
         if (opcode == 0xA1 && is_plain) {
-            made_.which = instruction_class::absolute_jump;
+            made_.kind = instruction_class::absolute_jump;
             uint64_t target = 0;
             for (unsigned i = 0; i < 8; ++i) { target |= uint64_t{next()} << 8 * i; }
             made_.displacement = static_cast<int64_t>(target);
@@ -19548,7 +19548,7 @@ private:
         // WRMSRNS with an immediate.
         bool const has_f3 = (two & 3) == 2;
         if (map == 7 && opcode == 0xF6 && has_f3 && is_64_bit_ && !is_memory() && reg() == 0) {
-            made_.which = instruction_class::wrmsr;
+            made_.kind = instruction_class::wrmsr;
         }
     }
     constexpr auto rest_of_vector(uint8_t first, unsigned map, uint8_t opcode) noexcept
@@ -19642,7 +19642,7 @@ constexpr auto decode_common(uint8_t const* code) noexcept -> instruction {
         }
         made.displacement = static_cast<int64_t>(value) >> (form.bytes[0] == 4 ? 32 : 56);
     }
-    made.which = info.which;
+    made.kind = info.kind;
     made.length = static_cast<uint8_t>(at);
     return made;
 }
@@ -29458,7 +29458,7 @@ enum class branch_kind : uint8_t {
 
 [[nodiscard]] constexpr auto branch_kind_of(x86::instruction const& of) noexcept -> branch_kind {
     using enum x86::instruction_class;
-    switch (of.which) {
+    switch (of.kind) {
         case conditional: return branch_kind::conditional;
         case direct_jump:
         case direct_call: return branch_kind::direct;
@@ -29650,14 +29650,16 @@ template <code_source Code>
             return {
                 {}, is_absent ? block_error::missing_code : block_error::no_instruction, missing};
         }
-        made.lengths[made.count / 16] |= uint64_t{one.what.length} << made.count % 16 * 4;
+        made.lengths[made.count / 16] |= uint64_t{one.instruction.length} << made.count % 16 * 4;
         made.count += 1;
-        made.size = static_cast<uint16_t>(made.size + one.what.length);
-        made.last_length = one.what.length;
-        if (one.what.which == instruction_class::other) { continue; }
-        made.which = one.what.which;
-        made.branch = branch_kind_of(one.what);
-        if (x86::is_direct(one.what)) { made.target = form.target_of(one.what, ip, key.width); }
+        made.size = static_cast<uint16_t>(made.size + one.instruction.length);
+        made.last_length = one.instruction.length;
+        if (one.instruction.kind == instruction_class::other) { continue; }
+        made.which = one.instruction.kind;
+        made.branch = branch_kind_of(one.instruction);
+        if (x86::is_direct(one.instruction)) {
+            made.target = form.target_of(one.instruction, ip, key.width);
+        }
         made.pushes = is_pushing_call(made.which, made.target, made.end());
         break;
     }
@@ -32706,7 +32708,7 @@ struct execution {
 /// event came between, whose action follows that of the instruction.
 [[nodiscard]] constexpr auto leads_on(execution const& executed) noexcept -> bool {
     using enum x86::instruction_class;
-    switch (executed.instruction.which) {
+    switch (executed.instruction.kind) {
         case other:
         case ptwrite:
         case mov_to_cr3:
@@ -32751,7 +32753,7 @@ constexpr void take_action(execution const& executed, Take&& take) noexcept {
         take(action::far_transfer{executed.at, executed.to, executed.after, kind});
     };
     bool const is_elsewhere = executed.to != executed.next();
-    switch (executed.instruction.which) {
+    switch (executed.instruction.kind) {
         case conditional: return take(action::conditional{executed.to, is_elsewhere});
         case direct_jump: return take(action::direct_jump{executed.to});
         case direct_call: return take(action::direct_call{executed.next(), executed.to});
@@ -32819,7 +32821,7 @@ struct successors {
     -> successors {
     execution const one{.instruction = instruction, .at = at, .after = {.width = width}};
     return {one.next(), is_direct(instruction) ? target_of(instruction, at, width) : 0,
-            instruction.which};
+            instruction.kind};
 }
 
 /// The fast path of an emulator that executes blocks of code. Calls `take` with the action of a

@@ -154,13 +154,14 @@ auto compare(ZydisDecoder const& zydis, mode const& in, std::uint8_t const* byte
         ++sum.ptwrite_with_66;
     } else if (!ours) {
         why = "refused";
-    } else if (ours.what.length != theirs.length) {
-        why = "length " + std::to_string(ours.what.length) + ", not " +
+    } else if (ours.instruction.length != theirs.length) {
+        why = "length " + std::to_string(ours.instruction.length) + ", not " +
               std::to_string(theirs.length);
-    } else if (ours.what.which != class_of(theirs)) {
-        why = "class " + std::to_string(static_cast<int>(ours.what.which)) + ", not " +
+    } else if (ours.instruction.kind != class_of(theirs)) {
+        why = "class " + std::to_string(static_cast<int>(ours.instruction.kind)) + ", not " +
               std::to_string(static_cast<int>(class_of(theirs)));
-    } else if (ours.what.has_displacement && ours.what.displacement != theirs.raw.imm[0].value.s) {
+    } else if (ours.instruction.has_displacement &&
+               ours.instruction.displacement != theirs.raw.imm[0].value.s) {
         why = "displacement";
     }
     if (why.empty()) {
@@ -270,7 +271,7 @@ void decode_flow(std::string const& base, totals& sum) {
             auto const one = x86::decode({bytes, 15}, in.width);
             (void)compare(zydis, in, bytes, sum);
             if (i + 1 == count || !one) { break; }
-            at += one.what.length;
+            at += one.instruction.length;
         }
         if (at != last) { ++sum.differ["a run of a golden: " + line]; }
     }

@@ -61,7 +61,7 @@ TEST_CASE("how control leaves an instruction (GEN-110, GEN-111, GEN-114)") {
         for (auto const& one : rows) {
             auto const here = value(one);
             auto const got = x86::decode({here.bytes, sizeof here.bytes}, here.width);
-            if (!got || flow::branch_kind_of(got.what) != here.how) { return false; }
+            if (!got || flow::branch_kind_of(got.instruction) != here.how) { return false; }
         }
         return true;
     });

@@ -17,20 +17,22 @@ using x86::instruction;
 
 void check_result(byte_view in, x86::decoded const& got) {
     if (!got) {
-        require(got.what == instruction{}, "an error has no instruction");
+        require(got.instruction == instruction{}, "an error has no instruction");
         require(got.error != decode_error::truncated || in.size() < instruction::max_bytes,
                 "15 bytes are enough");
         return;
     }
-    require(got.what.length >= 1 && got.what.length <= in.size(),
+    require(got.instruction.length >= 1 && got.instruction.length <= in.size(),
             "an instruction is within the input");
-    require(got.what.length <= instruction::max_bytes, "an instruction has at most 15 bytes");
+    require(got.instruction.length <= instruction::max_bytes,
+            "an instruction has at most 15 bytes");
     using enum x86::instruction_class;
-    auto const which = got.what.which;
+    auto const which = got.instruction.kind;
     bool const may_have_one = which == conditional || which == direct_jump ||
                               which == direct_call || which == xbegin;
-    require(got.what.has_displacement == may_have_one, "direct branches have a displacement");
-    require(!got.what.repeats || which == other, "a string instruction is no branch");
+    require(got.instruction.has_displacement == may_have_one,
+            "direct branches have a displacement");
+    require(!got.instruction.repeats || which == other, "a string instruction is no branch");
 }
 
 }  // namespace
@@ -45,7 +47,7 @@ auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int {
         auto const got = x86::decode(prefix, width);
         check_result(prefix, got);
         if (length != 0 && before.error != decode_error::truncated) {
-            require(got.what == before.what && got.error == before.error,
+            require(got.instruction == before.instruction && got.error == before.error,
                     "more bytes do not change a complete result");
         }
         before = got;

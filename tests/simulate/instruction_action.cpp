@@ -21,7 +21,7 @@ constexpr auto ring_0 = [] {
 template <size_t Count>
 constexpr auto executed(uint8_t const (&bytes)[Count], uint64_t to, uint64_t operand = 0)
     -> execution {
-    return {x86::decode({bytes, Count}).what, 0x1000, to, ring_0, operand};
+    return {x86::decode({bytes, Count}).instruction, 0x1000, to, ring_0, operand};
 }
 
 /// True if `take_action` gives exactly this event.
@@ -208,7 +208,7 @@ TEST_CASE("take_near_action gives what take_action gives, or nothing") {  // GEN
         };
         bool good = true;
         for (auto const& row : rows) {
-            auto const of = x86::decode(byte_view{row.bytes}.first(row.size)).what;
+            auto const of = x86::decode(byte_view{row.bytes}.first(row.size)).instruction;
             uint64_t const at = value(uint64_t{0x1000});
             seen_event fast;
             bool const is_taken = simulate::take_near_action(simulate::successors_of(of, at),

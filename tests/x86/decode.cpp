@@ -43,7 +43,7 @@ constexpr auto all_hold(row const (&rows)[Count]) -> bool {
     for (auto const& one : rows) {
         code const given{one.digits};
         auto const done = x86::decode(given.view(), one.width);
-        if (!done || done.what.length != one.length || done.what.which != one.which) {
+        if (!done || done.instruction.length != one.length || done.instruction.kind != one.which) {
             return false;
         }
         for (size_t size = 0; size < one.length; ++size) {
@@ -256,7 +256,7 @@ TEST_CASE("JMPABS has a target of 64 bits") {
             byte_array<11>{{0xD5, 0, 0xA1, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11}});
         auto const got =
             x86::detail::instruction_reader{byte_view{bytes}, code_width::bits_64}.read();
-        return got && got.what.displacement == 0x1122'3344'5566'7788;
+        return got && got.instruction.displacement == 0x1122'3344'5566'7788;
     });
 }
 
@@ -287,7 +287,7 @@ TEST_CASE("PTWRITE with an operand-size prefix is undefined") {  // GEN-300
 TEST_CASE("an instruction has at most 15 bytes") {
     CHECK_TWICE([](auto value) {
         auto const most = x86::decode(code{"66 66 66 66 66 66 66 66 66 66 66 66 66 66 90"}.view());
-        return value(true) && most && most.what.length == 15 &&
+        return value(true) && most && most.instruction.length == 15 &&
                undefined_in("66 66 66 66 66 66 66 66 66 66 66 66 66 66 66 90") &&
                undefined_in("66 66 66 66 66 66 66 66 66 66 66 66 66 66 66 66 66 66");
     });
@@ -296,7 +296,7 @@ TEST_CASE("an instruction has at most 15 bytes") {
 TEST_CASE("a string instruction with REP repeats") {
     CHECK_TWICE([](auto value) {
         auto const repeats = [&](char const* digits) {
-            return x86::decode(code{digits}.view()).what.repeats && value(true);
+            return x86::decode(code{digits}.view()).instruction.repeats && value(true);
         };
         return repeats("f3 a4") && repeats("f3 48 ab") && repeats("f2 ae") && repeats("f3 6c") &&
                !repeats("a4") && !repeats("f3 a8 00") && !repeats("f3 90") && !repeats("f3 c3");
@@ -306,7 +306,7 @@ TEST_CASE("a string instruction with REP repeats") {
 TEST_CASE("the vector of a software interrupt") {
     CHECK_TWICE([](auto value) {
         auto const vector = [&](char const* digits) {
-            return value(x86::decode(code{digits}.view(), bits_32).what.vector);
+            return value(x86::decode(code{digits}.view(), bits_32).instruction.vector);
         };
         return vector("cd 80") == 0x80 && vector("cc") == 3 && vector("ce") == 4 &&
                vector("f1") == 1;
@@ -331,7 +331,7 @@ TEST_CASE("the fast path for common forms decodes as the general decoder") {
         auto const slow =
             x86::detail::instruction_reader{byte_view{bytes}, code_width::bits_64}.read();
         REQUIRE(slow);
-        REQUIRE(slow.what == fast);
+        REQUIRE(slow.instruction == fast);
     }
     CHECK(common > 100'000);
 }

@@ -13,7 +13,7 @@ TEST_CASE("the target of a direct branch") {
         auto const to = [&](unsigned length, int64_t displacement, uint64_t ip, code_width width,
                             bool is_16_bits = false) {
             instruction const jump{.length = static_cast<uint8_t>(length),
-                                   .which = instruction_class::direct_jump,
+                                   .kind = instruction_class::direct_jump,
                                    .has_displacement = true,
                                    .target_is_16_bits = is_16_bits,
                                    .displacement = displacement};
@@ -32,7 +32,7 @@ TEST_CASE("the target of a direct branch") {
 TEST_CASE("the target of JMPABS is in the instruction") {
     CHECK_TWICE([](auto value) {
         instruction const jump{.length = 11,
-                               .which = instruction_class::absolute_jump,
+                               .kind = instruction_class::absolute_jump,
                                .displacement = value(int64_t{0x1122'3344'5566'7788})};
         return x86::target_of(jump, 0x1000) == 0x1122'3344'5566'7788 && x86::is_direct(jump);
     });
@@ -40,7 +40,7 @@ TEST_CASE("the target of JMPABS is in the instruction") {
 
 TEST_CASE("direct branches have their target in the instruction") {
     CHECK_TWICE([](auto value) {
-        instruction const jump{.which = instruction_class::conditional,
+        instruction const jump{.kind = instruction_class::conditional,
                                .has_displacement = value(true)};
         return x86::is_direct(jump) && !x86::is_direct(instruction{});
     });

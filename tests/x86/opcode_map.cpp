@@ -44,12 +44,12 @@ TEST_CASE("prefixes, escapes and opcodes that 64-bit code does not have") {
 TEST_CASE("the class of an opcode (GEN-110)") {
     CHECK_TWICE([](auto value) {
         using enum instruction_class;
-        return one_byte.class_of(value(uint8_t{0x74})).which == conditional &&
-               one_byte.class_of(0xE3).which == conditional &&
-               one_byte.class_of(0xC3).which == near_return &&
-               one_byte.class_of(0xCF).which == iret && two_byte.class_of(0x05).which == syscall &&
-               two_byte.class_of(0x8F).which == conditional &&
+        return one_byte.class_of(value(uint8_t{0x74})).kind == conditional &&
+               one_byte.class_of(0xE3).kind == conditional &&
+               one_byte.class_of(0xC3).kind == near_return &&
+               one_byte.class_of(0xCF).kind == iret && two_byte.class_of(0x05).kind == syscall &&
+               two_byte.class_of(0x8F).kind == conditional &&
                two_byte.form(0x22).is_register_only && one_byte.class_of(0xFF).needs_modrm &&
-               one_byte.class_of(0x90).which == other;
+               one_byte.class_of(0x90).kind == other;
     });
 }

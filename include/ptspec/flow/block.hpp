@@ -169,14 +169,16 @@ template <code_source Code>
             return {
                 {}, is_absent ? block_error::missing_code : block_error::no_instruction, missing};
         }
-        made.lengths[made.count / 16] |= uint64_t{one.what.length} << made.count % 16 * 4;
+        made.lengths[made.count / 16] |= uint64_t{one.instruction.length} << made.count % 16 * 4;
         made.count += 1;
-        made.size = static_cast<uint16_t>(made.size + one.what.length);
-        made.last_length = one.what.length;
-        if (one.what.which == instruction_class::other) { continue; }
-        made.which = one.what.which;
-        made.branch = branch_kind_of(one.what);
-        if (x86::is_direct(one.what)) { made.target = form.target_of(one.what, ip, key.width); }
+        made.size = static_cast<uint16_t>(made.size + one.instruction.length);
+        made.last_length = one.instruction.length;
+        if (one.instruction.kind == instruction_class::other) { continue; }
+        made.which = one.instruction.kind;
+        made.branch = branch_kind_of(one.instruction);
+        if (x86::is_direct(one.instruction)) {
+            made.target = form.target_of(one.instruction, ip, key.width);
+        }
         made.pushes = is_pushing_call(made.which, made.target, made.end());
         break;
     }

@@ -19,7 +19,7 @@ enum class branch_kind : uint8_t {
 
 [[nodiscard]] constexpr auto branch_kind_of(x86::instruction const& of) noexcept -> branch_kind {
     using enum x86::instruction_class;
-    switch (of.which) {
+    switch (of.kind) {
         case conditional: return branch_kind::conditional;
         case direct_jump:
         case direct_call: return branch_kind::direct;

@@ -37,7 +37,7 @@ struct execution {
 /// event came between, whose action follows that of the instruction.
 [[nodiscard]] constexpr auto leads_on(execution const& executed) noexcept -> bool {
     using enum x86::instruction_class;
-    switch (executed.instruction.which) {
+    switch (executed.instruction.kind) {
         case other:
         case ptwrite:
         case mov_to_cr3:
@@ -82,7 +82,7 @@ constexpr void take_action(execution const& executed, Take&& take) noexcept {
         take(action::far_transfer{executed.at, executed.to, executed.after, kind});
     };
     bool const is_elsewhere = executed.to != executed.next();
-    switch (executed.instruction.which) {
+    switch (executed.instruction.kind) {
         case conditional: return take(action::conditional{executed.to, is_elsewhere});
         case direct_jump: return take(action::direct_jump{executed.to});
         case direct_call: return take(action::direct_call{executed.next(), executed.to});
@@ -150,7 +150,7 @@ struct successors {
     -> successors {
     execution const one{.instruction = instruction, .at = at, .after = {.width = width}};
     return {one.next(), is_direct(instruction) ? target_of(instruction, at, width) : 0,
-            instruction.which};
+            instruction.kind};
 }
 
 /// The fast path of an emulator that executes blocks of code. Calls `take` with the action of a

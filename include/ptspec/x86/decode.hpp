@@ -15,7 +15,7 @@ enum class decode_error : uint8_t {
 
 /// An instruction, or the reason why there is none.
 struct decoded {
-    instruction what{};
+    x86::instruction instruction{};
     decode_error error = decode_error::none;
 
     [[nodiscard]] constexpr explicit operator bool() const noexcept {
@@ -82,7 +82,7 @@ private:
         }
         if (!is_defined_) { return {{}, decode_error::undefined}; }
         decoded done{made_, decode_error::none};
-        done.what.length = static_cast<uint8_t>(at_);
+        done.instruction.length = static_cast<uint8_t>(at_);
         return done;
     }
 
@@ -153,7 +153,7 @@ private:
     constexpr void read_rest(opcode_map const& map, uint8_t opcode) noexcept {
         auto const& form = map.form(opcode);
         auto const& info = map.class_of(opcode);
-        made_.which = info.which;
+        made_.kind = info.kind;
         if (!form.is_defined || (is_64_bit_ && !info.is_in_64_bit)) { return is_undefined(); }
         if (form.has_modrm) { read_modrm(form.is_register_only); }
         // XBEGIN has a displacement where MOV has an immediate.
@@ -174,7 +174,7 @@ private:
         bool const is_string = (opcode >= 0x6C && opcode <= 0x6F) ||
                                (opcode >= 0xA4 && opcode <= 0xAF && (opcode & 0xFE) != 0xA8);
         made_.repeats = repeat_ != 0 && is_string;
-        if (made_.which == software_interrupt) {
+        if (made_.kind == software_interrupt) {
             made_.vector = opcode == 0xCD   ? immediate_
                            : opcode == 0xCC ? uint8_t{3}
                            : opcode == 0xCE ? uint8_t{4}
@@ -187,11 +187,11 @@ private:
                 if (reg() != 0) { is_undefined(); }
                 break;
             case 0xC6:
-                if (is_tsx) { made_.which = xabort; }
+                if (is_tsx) { made_.kind = xabort; }
                 if (!is_tsx && reg() != 0) { is_undefined(); }
                 break;
             case 0xC7:
-                if (is_tsx) { made_.which = xbegin; }
+                if (is_tsx) { made_.kind = xbegin; }
                 if (!is_tsx && reg() != 0) { is_undefined(); }
                 break;
             case 0xFE:
@@ -204,8 +204,8 @@ private:
         using enum instruction_class;
         constexpr instruction_class classes[] = {other,         other,    indirect_call, far_call,
                                                  indirect_jump, far_jump, other,         other};
-        made_.which = classes[reg()];
-        bool const is_far = made_.which == far_call || made_.which == far_jump;
+        made_.kind = classes[reg()];
+        bool const is_far = made_.kind == far_call || made_.kind == far_jump;
         if (reg() == 7 || (is_far && !is_memory())) { is_undefined(); }
         made_.target_is_16_bits = !is_64_bit_ && operand_bytes() == 2;
     }
@@ -230,7 +230,7 @@ private:
                 if (!is_memory()) { classify_system(); }
                 break;
             case 0x22:
-                if (reg() == 3 && (rex_ & 4) == 0) { made_.which = mov_to_cr3; }
+                if (reg() == 3 && (rex_ & 4) == 0) { made_.kind = mov_to_cr3; }
                 break;
             case 0x78:  // EXTRQ, INSERTQ
                 if (has_66_ || repeat_ == 0xF2) { at_ += 2; }
@@ -238,7 +238,7 @@ private:
             case 0xAE:
                 if (repeat_ == 0xF3 && reg() == 4) {
                     if (has_66_) { is_undefined(); }
-                    made_.which = ptwrite;
+                    made_.kind = ptwrite;
                     made_.operand_is_64_bits = (rex_ & 8) != 0;
                 }
                 break;
@@ -250,25 +250,25 @@ private:
         using enum instruction_class;
         bool const has_none = repeat_ == 0 && !has_66_;
         switch (modrm_) {
-            case 0xC1: made_.which = vm_call; break;
+            case 0xC1: made_.kind = vm_call; break;
             case 0xC2:
-            case 0xC3: made_.which = vm_entry; break;
-            case 0xC4: made_.which = vmxoff; break;
+            case 0xC3: made_.kind = vm_entry; break;
+            case 0xC4: made_.kind = vmxoff; break;
             case 0xC6: {  // WRMSRNS, WRMSRLIST; RDMSRLIST
                 bool const writes = has_none || repeat_ == 0xF3;
-                made_.which = is_64_bit_ && writes ? wrmsr : other;
+                made_.kind = is_64_bit_ && writes ? wrmsr : other;
                 break;
             }
             case 0xC9:
-            case 0xFB: made_.which = mwait; break;
+            case 0xFB: made_.kind = mwait; break;
             case 0xC0:
-            case 0xD7: made_.which = enclave; break;
-            case 0xCA: made_.which = repeat_ != 0 ? eret : other; break;
-            case 0xCD: made_.which = has_66_ && repeat_ == 0 ? vm_entry : other; break;  // SEAMRET
-            case 0xCF: made_.which = has_none ? enclave : vm_call; break;  // ENCLS, SEAMCALL
-            case 0xD5: made_.which = has_none ? xend : other; break;
-            case 0xD9: made_.which = vm_call; break;
-            case 0xEC: made_.which = repeat_ == 0xF3 ? uiret : other; break;
+            case 0xD7: made_.kind = enclave; break;
+            case 0xCA: made_.kind = repeat_ != 0 ? eret : other; break;
+            case 0xCD: made_.kind = has_66_ && repeat_ == 0 ? vm_entry : other; break;  // SEAMRET
+            case 0xCF: made_.kind = has_none ? enclave : vm_call; break;  // ENCLS, SEAMCALL
+            case 0xD5: made_.kind = has_none ? xend : other; break;
+            case 0xD9: made_.kind = vm_call; break;
+            case 0xEC: made_.kind = repeat_ == 0xF3 ? uiret : other; break;
             default: break;
         }
     }
@@ -276,13 +276,13 @@ private:
         using enum instruction_class;
         if (!is_memory()) { return; }
         switch (reg()) {
-            case 3: made_.which = xrstors; break;
-            case 5: made_.which = xsaves; break;
+            case 3: made_.kind = xrstors; break;
+            case 5: made_.kind = xsaves; break;
             case 6:
-                made_.which = repeat_ == 0xF3 ? vmxon
-                              : repeat_ != 0  ? other
-                              : has_66_       ? vmclear
-                                              : vmptrld;
+                made_.kind = repeat_ == 0xF3 ? vmxon
+                             : repeat_ != 0  ? other
+                             : has_66_       ? vmclear
+                                             : vmptrld;
                 break;
             default: break;
         }
@@ -305,7 +305,7 @@ private:
         }
         bool const is_plain = !has_66_ && !has_67_ && repeat_ == 0 && !has_lock_ && (rex_ & 8) == 0;
         if (opcode == 0xA1 && is_plain) {
-            made_.which = instruction_class::absolute_jump;
+            made_.kind = instruction_class::absolute_jump;
             uint64_t target = 0;
             for (unsigned i = 0; i < 8; ++i) { target |= uint64_t{next()} << 8 * i; }
             made_.displacement = static_cast<int64_t>(target);
@@ -342,7 +342,7 @@ private:
         // WRMSRNS with an immediate.
         bool const has_f3 = (two & 3) == 2;
         if (map == 7 && opcode == 0xF6 && has_f3 && is_64_bit_ && !is_memory() && reg() == 0) {
-            made_.which = instruction_class::wrmsr;
+            made_.kind = instruction_class::wrmsr;
         }
     }
     constexpr auto rest_of_vector(uint8_t first, unsigned map, uint8_t opcode) noexcept
@@ -436,7 +436,7 @@ constexpr auto decode_common(uint8_t const* code) noexcept -> instruction {
         }
         made.displacement = static_cast<int64_t>(value) >> (form.bytes[0] == 4 ? 32 : 56);
     }
-    made.which = info.which;
+    made.kind = info.kind;
     made.length = static_cast<uint8_t>(at);
     return made;
 }

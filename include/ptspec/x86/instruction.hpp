@@ -62,7 +62,7 @@ struct instruction {
     static constexpr uint8_t max_bytes = 15;
 
     uint8_t length = 0;
-    instruction_class which = instruction_class::other;
+    instruction_class kind = instruction_class::other;
     bool has_displacement = false;    ///< a conditional or direct branch, or XBEGIN
     bool repeats = false;             ///< a string instruction with REP
     bool target_is_16_bits = false;   ///< the branch clears the upper bits of the IP
@@ -75,21 +75,21 @@ struct instruction {
 };
 
 /// True for a branch whose target is in the instruction.
-[[nodiscard]] constexpr auto is_direct(instruction const& of) noexcept -> bool {
-    return of.has_displacement || of.which == instruction_class::absolute_jump;
+[[nodiscard]] constexpr auto is_direct(instruction const& instruction) noexcept -> bool {
+    return instruction.has_displacement || instruction.kind == instruction_class::absolute_jump;
 }
 
 /// The target of a direct branch at `ip`.
 ///
 /// Shape:  an offset in the code segment, as the instruction pointer holds it.
-[[nodiscard]] constexpr auto target_of(instruction const& of, uint64_t ip,
+[[nodiscard]] constexpr auto target_of(instruction const& instruction, uint64_t ip,
                                        code_width width = code_width::bits_64) noexcept
     -> uint64_t {
-    auto const displacement = static_cast<uint64_t>(of.displacement);
-    if (of.which == instruction_class::absolute_jump) { return displacement; }
-    uint64_t const target = ip + of.length + displacement;
+    auto const displacement = static_cast<uint64_t>(instruction.displacement);
+    if (instruction.kind == instruction_class::absolute_jump) { return displacement; }
+    uint64_t const target = ip + instruction.length + displacement;
     if (width == code_width::bits_64) { return target; }
-    return target & low_bits(of.target_is_16_bits ? 16 : 32);
+    return target & low_bits(instruction.target_is_16_bits ? 16 : 32);
 }
 
 }  // namespace ptspec::x86

@@ -38,7 +38,7 @@ struct opcode_form {
 
 /// The class of an opcode.
 struct opcode_class {
-    instruction_class which = instruction_class::other;
+    instruction_class kind = instruction_class::other;
     bool is_in_64_bit = true;  ///< it is defined in 64-bit code
     bool needs_modrm = false;  ///< the class depends on ModRM or on a prefix
     bool is_common = false;    ///< for `decode_common`: no other property is needed
@@ -98,26 +98,26 @@ constexpr auto class_of(char letter) noexcept -> opcode_class {
 }
 
 /// Sets the members for `decode_common`, of a defined opcode.
-constexpr auto with_bytes(opcode_form of) noexcept -> opcode_form {
+constexpr auto with_bytes(opcode_form form) noexcept -> opcode_form {
     struct sizes {
         uint8_t bytes[3];
     };
     constexpr sizes by_rest[] = {{{0, 0, 0}}, {{1, 1, 1}}, {{2, 2, 2}}, {{3, 3, 3}}, {{4, 4, 4}},
                                  {{4, 2, 4}}, {{4, 2, 8}}, {{8, 8, 8}}, {{0, 0, 0}}, {{1, 1, 1}},
                                  {{4, 4, 4}}, {{0, 0, 0}}, {{0, 0, 0}}};
-    for (unsigned i = 0; i < 3; ++i) { of.bytes[i] = by_rest[underlying(of.rest)].bytes[i]; }
-    of.has_displacement = of.rest == immediate::relative_8 || of.rest == immediate::relative;
-    bool const is_other = of.rest == immediate::address || of.rest == immediate::pointer ||
-                          of.rest == immediate::test_8 || of.rest == immediate::test;
-    of.is_common = !of.is_prefix && !of.is_register_only && !is_other;
-    return of;
+    for (unsigned i = 0; i < 3; ++i) { form.bytes[i] = by_rest[underlying(form.rest)].bytes[i]; }
+    form.has_displacement = form.rest == immediate::relative_8 || form.rest == immediate::relative;
+    bool const is_other = form.rest == immediate::address || form.rest == immediate::pointer ||
+                          form.rest == immediate::test_8 || form.rest == immediate::test;
+    form.is_common = !form.is_prefix && !form.is_register_only && !is_other;
+    return form;
 }
-constexpr auto with_common(opcode_class of) noexcept -> opcode_class {
+constexpr auto with_common(opcode_class info) noexcept -> opcode_class {
     using enum instruction_class;
-    of.is_common = of.is_in_64_bit && !of.needs_modrm &&
-                   (of.which == other || of.which == conditional || of.which == direct_jump ||
-                    of.which == direct_call || of.which == near_return);
-    return of;
+    info.is_common = info.is_in_64_bit && !info.needs_modrm &&
+                     (info.kind == other || info.kind == conditional || info.kind == direct_jump ||
+                      info.kind == direct_call || info.kind == near_return);
+    return info;
 }
 
 inline constexpr char first_letter = '.';
