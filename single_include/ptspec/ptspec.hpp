@@ -1580,11 +1580,10 @@ template <class Word>
 
 // ---- ptspec/base/bytes.hpp ----
 
-/// Byte ranges: borrowed for reading, borrowed for writing, and owned. Little-endian loads and
-/// stores.
+/// Bytes: borrowed for reading, borrowed for writing, and owned. Little-endian loads and stores.
 namespace ptspec {
 
-/// Copies `count` bytes. The ranges must not overlap.
+/// Copies `count` bytes. Source and destination must not overlap.
 constexpr void copy_bytes(uint8_t* to, uint8_t const* from, size_t count) noexcept {
 #if defined(__GNUC__) || defined(__clang__)
     if (!__builtin_is_constant_evaluated()) {
@@ -2233,7 +2232,7 @@ struct memory_port_members {
 /// The program's own memory, presented as physical memory.
 namespace ptspec {
 
-/// A range of the program's memory and its physical address.
+/// A region of the program's memory, and its physical address.
 struct host_region {
     phys_addr base{};
     uint8_t* bytes = nullptr;

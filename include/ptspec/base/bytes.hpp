@@ -4,11 +4,10 @@
 #include <ptspec/base/bits.hpp>
 #include <ptspec/base/attribute.hpp>
 
-/// Byte ranges: borrowed for reading, borrowed for writing, and owned. Little-endian loads and
-/// stores.
+/// Bytes: borrowed for reading, borrowed for writing, and owned. Little-endian loads and stores.
 namespace ptspec {
 
-/// Copies `count` bytes. The ranges must not overlap.
+/// Copies `count` bytes. Source and destination must not overlap.
 constexpr void copy_bytes(uint8_t* to, uint8_t const* from, size_t count) noexcept {
 #if defined(__GNUC__) || defined(__clang__)
     if (!__builtin_is_constant_evaluated()) {

@@ -6,7 +6,7 @@
 /// The program's own memory, presented as physical memory.
 namespace ptspec {
 
-/// A range of the program's memory and its physical address.
+/// A region of the program's memory, and its physical address.
 struct host_region {
     phys_addr base{};
     uint8_t* bytes = nullptr;
