@@ -200,7 +200,7 @@ def check_read(f):
 
 @statement("WRMSR: the outcome and the rule, of all indexes, values, capability words, of all "
            "values of IA32_RTIT_CTL before, inside and outside VMX operation, in both policies",
-           mutant=(CHECK, "(detail::staying_enabled(now, ctl) != 0 || !access", "(!access"))
+           mutant=(CHECK, "(detail::staying_enabled(state, ctl) != 0 || !access", "(!access"))
 def check_write(f):
     now, in_vmx, only_enabling = var("now"), flag("in_vmx"), flag("only_enabling")
     found = f.check_write(*words, now, in_vmx, only_enabling, index, value, cpl)

@@ -50,8 +50,8 @@ def shortest_form(f):
 
 @statement("a compressed packet rebuilds its IP and has the opcode, for all pairs of IPs "
            "(PKT-050, PKT-064)",
-           mutant=(HEADER, "ip & low_bits(8 * payload_bytes(how))",
-                   "ip & low_bits(7 * payload_bytes(how))"))
+           mutant=(HEADER, "ip & low_bits(8 * payload_bytes(form))",
+                   "ip & low_bits(7 * payload_bytes(form))"))
 def compressed(f):
     raw = f.compressed_fup(ip, last, var("raw", 128)).memory[0]
     chosen = wide(bits(raw, 7, 5), 8)

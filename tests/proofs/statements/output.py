@@ -59,8 +59,8 @@ def table_pointer(f):
 
 
 @statement("ToPA: the store address is Base + offset, of all entries (OUT-051)",
-           mutant=("topa/position.hpp", "current.get<entry::Base>() + where.offset",
-                   "(current.get<entry::Base>() | where.offset)"))
+           mutant=("topa/position.hpp", "active.get<entry::Base>() + where.offset",
+                   "(active.get<entry::Base>() | where.offset)"))
 def store_address(f):
     return f.topa_store_address(current, offset) == region_base + wide(offset)
 

@@ -285,7 +285,7 @@ def bits_of(name):
 ENCODE = "packet/encode.hpp"
 for packet in (row["name"] for row in ROWS):
     add_encode(packet, {
-        "TNT.short": ("packet/tnt.hpp", "least_raw = 4", "least_raw = 5"),
+        "TNT.short": ("packet/tnt.hpp", "min_raw = 4", "min_raw = 5"),
         "TNT.long": ("packet/tnt.hpp", "uint64_t{2} << 16", "uint64_t{3} << 16"),
         "CYC": ("packet/cyc.hpp", "& 0xF1) != 0", "& 0xF0) != 0"),
         "PTW": ("packet/ptw.hpp", "payload_of<4, 8, undefined_size, undefined_size>",
