@@ -373,8 +373,8 @@ constexpr auto suffix_length(text whole, text known) noexcept -> size_t {
     return whole.size() - at - known.size();
 }
 
-/// The number of characters after a name, the same for every type: measured on a known name, if a
-/// translation unit uses names.
+/// The number of characters after a name, the same for every type, measured on a known name.
+/// Templates, so that only translation units that use names measure it.
 template <class Known>
 inline constexpr size_t suffix_of_types = suffix_length(decorated_name<Known>(), "probe_of_a_name");
 template <auto Known>
@@ -1084,7 +1084,7 @@ struct quantity {
 
 namespace detail {
 
-/// A literal's value.
+/// The value of a literal. A run-time number stops the build.
 template <integral Number>
 constexpr auto known(Number const& literal) -> uint64_t {
     if (!is_known(literal)) { build_error::a_run_time_number_needs_wrapped_or_checked(); }
@@ -3797,7 +3797,7 @@ enum class kind : uint8_t {
     cfe,
     evd,
     trig,
-    none = 0xFF,  ///< no packet: of damage, and of other items and events without one
+    none = 0xFF,  ///< no packet: the kind of damage, and of events without a packet
 };
 
 /// Whether a CYC precedes a packet. The catalogue leaves some packets unconfirmed.
@@ -5321,6 +5321,7 @@ template <class Packets>
 struct tables_of {
     static constexpr opcode_table first = make_opcode_table(Packets{}, 0, 0, false);
     static constexpr opcode_table first_in_block = make_opcode_table(Packets{}, 0, 0, true);
+    /// After 02H, and after 02H C3H.
     static constexpr opcode_table ext = make_opcode_table(Packets{}, 1, escape, false);
     static constexpr opcode_table ext2 = make_opcode_table(Packets{}, 2, second_escape, false);
 };
@@ -6831,8 +6832,8 @@ void no_processor_has_this_name();
 namespace detail {
 
 /// Finds a processor by its exact name. Every file that includes this one pays for the search at
-/// compile time: so a builtin compares, and an index counts, which takes 0.2 % less of parsing
-/// core.hpp than an iterator (g++ 12).
+/// compile time. With an index instead of an iterator, and a builtin that compares, parsing
+/// core.hpp takes 0.2 % less (g++ 12).
 consteval auto find_exact(text name) noexcept -> capabilities {
     for (size_t i = 0; i < list::size(); ++i) {
         if (rows[i].name.length == name.length &&
@@ -8317,7 +8318,7 @@ template <memory_port Memory>
     -> loaded_entry {
     for (;;) {
         phys_addr const address = table_pointer(where);
-        // Not called where nothing is restricted: a walk takes a quarter less (g++ 12).
+        // `is_empty` first, without a call of `touches`: a walk takes a quarter less (g++ 12).
         bool const is_restricted = !restricted.is_empty() &&
                                    restricted.touches(address, sizeof(entry));
         rule const misplaced = !is_aligned(where.table, 4096) ? rule::OUT_061
@@ -9060,7 +9061,7 @@ constexpr auto facts_in(type_list<Rows...>, uint32_t index) noexcept -> pt_msr_f
 
 }  // namespace detail
 
-/// The first and the last index that Intel PT reserves, among them those of its MSRs.
+/// The first and the last MSR index that is reserved for Intel PT.
 ///
 /// Source: REG-017.
 inline constexpr uint32_t first_pt_msr = ia32_rtit_output_base::address;
@@ -9137,10 +9138,11 @@ namespace ptspec::access {
 /// An MSR of Intel PT in `pt_msrs`.
 struct pt_msr {
     msr_index index{};
-    bool is_saved = false;        ///< by XSAVES
-    uint8_t quadword = 0;         ///< of the PT state in the XSAVE area, if it is saved
-    bool is_used_if_set = false;  ///< it has an effect if any of `ctl_bits` is 1; else if all are 0
-    uint64_t ctl_bits = 0;        ///< of IA32_RTIT_CTL; 0 for an MSR that always has an effect
+    bool is_saved = false;  ///< by XSAVES
+    uint8_t quadword = 0;   ///< of the PT state in the XSAVE area, if it is saved
+    /// true: the MSR has an effect if one of `ctl_bits` is 1; false: if all of them are 0
+    bool is_used_if_set = false;
+    uint64_t ctl_bits = 0;  ///< of IA32_RTIT_CTL; 0 for an MSR that always has an effect
 };
 
 /// True if an MSR has an effect with this IA32_RTIT_CTL.
@@ -9601,7 +9603,8 @@ struct enables {
 /// The enables after a branch, an event or a write of CR3.
 struct evaluated {
     ia32_rtit_status status{};
-    enables after{};  ///< a TraceStop clears only `filter`; `status` has all that it clears
+    /// At the target. Of what a TraceStop clears, only `filter` is here; `status` has the rest.
+    enables after{};
     bool trace_stop = false;
 };
 
@@ -19105,15 +19108,15 @@ constexpr auto with_common(opcode_class info) noexcept -> opcode_class {
 }
 
 inline constexpr char first_letter = '.';
-inline constexpr unsigned letters = 'z' - first_letter + 1;
+inline constexpr unsigned letter_count = 'z' - first_letter + 1;
 
 /// Forms and classes by their letter.
 struct letter_tables {
-    opcode_form forms[letters] = {};
-    opcode_class classes[letters] = {};
+    opcode_form forms[letter_count] = {};
+    opcode_class classes[letter_count] = {};
 
     constexpr letter_tables() noexcept {
-        for (unsigned i = 0; i < letters; ++i) {
+        for (unsigned i = 0; i < letter_count; ++i) {
             auto const letter = static_cast<char>(first_letter + i);
             auto const form = form_of(letter);
             forms[i] = form.is_defined ? with_bytes(form) : form;
@@ -19450,17 +19453,17 @@ private:
             default: classify_group_9(); break;
         }
     }
-    /// 0F 01 with a register.
+    /// 0F 01 with a register operand: the system instructions.
     constexpr void classify_system() noexcept {
         using enum instruction_class;
-        bool const has_none = repeat_ == 0 && !has_66_;
+        bool const has_no_prefix = repeat_ == 0 && !has_66_;
         switch (modrm_) {
             case 0xC1: made_.kind = vm_call; break;
             case 0xC2:
             case 0xC3: made_.kind = vm_entry; break;
             case 0xC4: made_.kind = vmxoff; break;
             case 0xC6: {  // WRMSRNS, WRMSRLIST; RDMSRLIST
-                bool const writes = has_none || repeat_ == 0xF3;
+                bool const writes = has_no_prefix || repeat_ == 0xF3;
                 made_.kind = is_64_bit_ && writes ? wrmsr : other;
                 break;
             }
@@ -19470,8 +19473,8 @@ private:
             case 0xD7: made_.kind = enclave; break;
             case 0xCA: made_.kind = repeat_ != 0 ? eret : other; break;
             case 0xCD: made_.kind = has_66_ && repeat_ == 0 ? vm_entry : other; break;  // SEAMRET
-            case 0xCF: made_.kind = has_none ? enclave : vm_call; break;  // ENCLS, SEAMCALL
-            case 0xD5: made_.kind = has_none ? xend : other; break;
+            case 0xCF: made_.kind = has_no_prefix ? enclave : vm_call; break;  // ENCLS, SEAMCALL
+            case 0xD5: made_.kind = has_no_prefix ? xend : other; break;
             case 0xD9: made_.kind = vm_call; break;
             case 0xEC: made_.kind = repeat_ == 0xF3 ? uiret : other; break;
             default: break;
@@ -19558,9 +19561,9 @@ private:
         }
         switch (map) {
             case 1: {
-                bool const has_one = (opcode >= 0x70 && opcode <= 0x73) || opcode == 0xC2 ||
-                                     (opcode >= 0xC4 && opcode <= 0xC6);
-                return has_one ? immediate::bits_8 : immediate::none;
+                bool const has_byte = (opcode >= 0x70 && opcode <= 0x73) || opcode == 0xC2 ||
+                                      (opcode >= 0xC4 && opcode <= 0xC6);
+                return has_byte ? immediate::bits_8 : immediate::none;
             }
             case 2: return immediate::none;
             case 3: return immediate::bits_8;
@@ -19578,10 +19581,10 @@ private:
     /// Map 4 of EVEX has one-byte opcodes, and the double shifts.
     static constexpr auto rest_of_map_4(uint8_t opcode) noexcept -> immediate {
         if (opcode == 0x24 || opcode == 0x2C) { return immediate::bits_8; }
-        bool const is_as_one_byte = opcode == 0x69 || opcode == 0x6B ||
-                                    (opcode >= 0x80 && opcode <= 0x83) || opcode == 0xC0 ||
-                                    opcode == 0xC1 || opcode == 0xF6 || opcode == 0xF7;
-        return is_as_one_byte ? one_byte.form(opcode).rest : immediate::none;
+        bool const is_as_in_one_byte_map = opcode == 0x69 || opcode == 0x6B ||
+                                           (opcode >= 0x80 && opcode <= 0x83) || opcode == 0xC0 ||
+                                           opcode == 0xC1 || opcode == 0xF6 || opcode == 0xF7;
+        return is_as_in_one_byte_map ? one_byte.form(opcode).rest : immediate::none;
     }
 
     uint8_t const* bytes_;
@@ -19609,9 +19612,10 @@ constexpr auto bytes_of_modrm(uint8_t const* code) noexcept -> unsigned {
     unsigned const displacement = mod == 1 ? 1 : mod == 2 || base == 5 ? 4 : 0;
     return (has_sib ? 2 : 1) + displacement;
 }
-/// Decodes an instruction from 15 bytes of 64-bit code, for opcodes whose length and class do not
-/// depend on ModRM or on a prefix other than 66 and REX: most of them. For others the length is 0.
-/// With it `decode` executes a third of the instructions (g++ 12, code of python).
+/// Decodes an instruction from 15 bytes of 64-bit code, for most opcodes: those whose class and
+/// whose bytes after ModRM do not depend on ModRM, nor on a prefix other than 66 and REX. For
+/// others the length is 0. With it `decode` executes a third of the instructions (g++ 12, code of
+/// python).
 constexpr auto decode_common(uint8_t const* code) noexcept -> instruction {
     instruction made;
     unsigned at = 0;

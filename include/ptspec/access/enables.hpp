@@ -139,7 +139,8 @@ struct enables {
 /// The enables after a branch, an event or a write of CR3.
 struct evaluated {
     ia32_rtit_status status{};
-    enables after{};  ///< a TraceStop clears only `filter`; `status` has all that it clears
+    /// At the target. Of what a TraceStop clears, only `filter` is here; `status` has the rest.
+    enables after{};
     bool trace_stop = false;
 };
 

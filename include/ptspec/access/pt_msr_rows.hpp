@@ -97,7 +97,7 @@ constexpr auto facts_in(type_list<Rows...>, uint32_t index) noexcept -> pt_msr_f
 
 }  // namespace detail
 
-/// The first and the last index that Intel PT reserves, among them those of its MSRs.
+/// The first and the last MSR index that is reserved for Intel PT.
 ///
 /// Source: REG-017.
 inline constexpr uint32_t first_pt_msr = ia32_rtit_output_base::address;

@@ -10,10 +10,11 @@ namespace ptspec::access {
 /// An MSR of Intel PT in `pt_msrs`.
 struct pt_msr {
     msr_index index{};
-    bool is_saved = false;        ///< by XSAVES
-    uint8_t quadword = 0;         ///< of the PT state in the XSAVE area, if it is saved
-    bool is_used_if_set = false;  ///< it has an effect if any of `ctl_bits` is 1; else if all are 0
-    uint64_t ctl_bits = 0;        ///< of IA32_RTIT_CTL; 0 for an MSR that always has an effect
+    bool is_saved = false;  ///< by XSAVES
+    uint8_t quadword = 0;   ///< of the PT state in the XSAVE area, if it is saved
+    /// true: the MSR has an effect if one of `ctl_bits` is 1; false: if all of them are 0
+    bool is_used_if_set = false;
+    uint64_t ctl_bits = 0;  ///< of IA32_RTIT_CTL; 0 for an MSR that always has an effect
 };
 
 /// True if an MSR has an effect with this IA32_RTIT_CTL.

@@ -109,7 +109,7 @@ struct quantity {
 
 namespace detail {
 
-/// A literal's value.
+/// The value of a literal. A run-time number stops the build.
 template <integral Number>
 constexpr auto known(Number const& literal) -> uint64_t {
     if (!is_known(literal)) { build_error::a_run_time_number_needs_wrapped_or_checked(); }

@@ -334,8 +334,8 @@ constexpr auto suffix_length(text whole, text known) noexcept -> size_t {
     return whole.size() - at - known.size();
 }
 
-/// The number of characters after a name, the same for every type: measured on a known name, if a
-/// translation unit uses names.
+/// The number of characters after a name, the same for every type, measured on a known name.
+/// Templates, so that only translation units that use names measure it.
 template <class Known>
 inline constexpr size_t suffix_of_types = suffix_length(decorated_name<Known>(), "probe_of_a_name");
 template <auto Known>

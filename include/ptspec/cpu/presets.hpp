@@ -102,8 +102,8 @@ void no_processor_has_this_name();
 namespace detail {
 
 /// Finds a processor by its exact name. Every file that includes this one pays for the search at
-/// compile time: so a builtin compares, and an index counts, which takes 0.2 % less of parsing
-/// core.hpp than an iterator (g++ 12).
+/// compile time. With an index instead of an iterator, and a builtin that compares, parsing
+/// core.hpp takes 0.2 % less (g++ 12).
 consteval auto find_exact(text name) noexcept -> capabilities {
     for (size_t i = 0; i < list::size(); ++i) {
         if (rows[i].name.length == name.length &&

@@ -89,6 +89,7 @@ template <class Packets>
 struct tables_of {
     static constexpr opcode_table first = make_opcode_table(Packets{}, 0, 0, false);
     static constexpr opcode_table first_in_block = make_opcode_table(Packets{}, 0, 0, true);
+    /// After 02H, and after 02H C3H.
     static constexpr opcode_table ext = make_opcode_table(Packets{}, 1, escape, false);
     static constexpr opcode_table ext2 = make_opcode_table(Packets{}, 2, second_escape, false);
 };

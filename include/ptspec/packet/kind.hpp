@@ -41,7 +41,7 @@ enum class kind : uint8_t {
     cfe,
     evd,
     trig,
-    none = 0xFF,  ///< no packet: of damage, and of other items and events without one
+    none = 0xFF,  ///< no packet: the kind of damage, and of events without a packet
 };
 
 /// Whether a CYC precedes a packet. The catalogue leaves some packets unconfirmed.

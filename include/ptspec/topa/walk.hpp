@@ -36,7 +36,7 @@ template <memory_port Memory>
     -> loaded_entry {
     for (;;) {
         phys_addr const address = table_pointer(where);
-        // Not called where nothing is restricted: a walk takes a quarter less (g++ 12).
+        // `is_empty` first, without a call of `touches`: a walk takes a quarter less (g++ 12).
         bool const is_restricted = !restricted.is_empty() &&
                                    restricted.touches(address, sizeof(entry));
         rule const misplaced = !is_aligned(where.table, 4096) ? rule::OUT_061

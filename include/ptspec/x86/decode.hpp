@@ -245,17 +245,17 @@ private:
             default: classify_group_9(); break;
         }
     }
-    /// 0F 01 with a register.
+    /// 0F 01 with a register operand: the system instructions.
     constexpr void classify_system() noexcept {
         using enum instruction_class;
-        bool const has_none = repeat_ == 0 && !has_66_;
+        bool const has_no_prefix = repeat_ == 0 && !has_66_;
         switch (modrm_) {
             case 0xC1: made_.kind = vm_call; break;
             case 0xC2:
             case 0xC3: made_.kind = vm_entry; break;
             case 0xC4: made_.kind = vmxoff; break;
             case 0xC6: {  // WRMSRNS, WRMSRLIST; RDMSRLIST
-                bool const writes = has_none || repeat_ == 0xF3;
+                bool const writes = has_no_prefix || repeat_ == 0xF3;
                 made_.kind = is_64_bit_ && writes ? wrmsr : other;
                 break;
             }
@@ -265,8 +265,8 @@ private:
             case 0xD7: made_.kind = enclave; break;
             case 0xCA: made_.kind = repeat_ != 0 ? eret : other; break;
             case 0xCD: made_.kind = has_66_ && repeat_ == 0 ? vm_entry : other; break;  // SEAMRET
-            case 0xCF: made_.kind = has_none ? enclave : vm_call; break;  // ENCLS, SEAMCALL
-            case 0xD5: made_.kind = has_none ? xend : other; break;
+            case 0xCF: made_.kind = has_no_prefix ? enclave : vm_call; break;  // ENCLS, SEAMCALL
+            case 0xD5: made_.kind = has_no_prefix ? xend : other; break;
             case 0xD9: made_.kind = vm_call; break;
             case 0xEC: made_.kind = repeat_ == 0xF3 ? uiret : other; break;
             default: break;
@@ -353,9 +353,9 @@ private:
         }
         switch (map) {
             case 1: {
-                bool const has_one = (opcode >= 0x70 && opcode <= 0x73) || opcode == 0xC2 ||
-                                     (opcode >= 0xC4 && opcode <= 0xC6);
-                return has_one ? immediate::bits_8 : immediate::none;
+                bool const has_byte = (opcode >= 0x70 && opcode <= 0x73) || opcode == 0xC2 ||
+                                      (opcode >= 0xC4 && opcode <= 0xC6);
+                return has_byte ? immediate::bits_8 : immediate::none;
             }
             case 2: return immediate::none;
             case 3: return immediate::bits_8;
@@ -373,10 +373,10 @@ private:
     /// Map 4 of EVEX has one-byte opcodes, and the double shifts.
     static constexpr auto rest_of_map_4(uint8_t opcode) noexcept -> immediate {
         if (opcode == 0x24 || opcode == 0x2C) { return immediate::bits_8; }
-        bool const is_as_one_byte = opcode == 0x69 || opcode == 0x6B ||
-                                    (opcode >= 0x80 && opcode <= 0x83) || opcode == 0xC0 ||
-                                    opcode == 0xC1 || opcode == 0xF6 || opcode == 0xF7;
-        return is_as_one_byte ? one_byte.form(opcode).rest : immediate::none;
+        bool const is_as_in_one_byte_map = opcode == 0x69 || opcode == 0x6B ||
+                                           (opcode >= 0x80 && opcode <= 0x83) || opcode == 0xC0 ||
+                                           opcode == 0xC1 || opcode == 0xF6 || opcode == 0xF7;
+        return is_as_in_one_byte_map ? one_byte.form(opcode).rest : immediate::none;
     }
 
     uint8_t const* bytes_;
@@ -404,9 +404,10 @@ constexpr auto bytes_of_modrm(uint8_t const* code) noexcept -> unsigned {
     unsigned const displacement = mod == 1 ? 1 : mod == 2 || base == 5 ? 4 : 0;
     return (has_sib ? 2 : 1) + displacement;
 }
-/// Decodes an instruction from 15 bytes of 64-bit code, for opcodes whose length and class do not
-/// depend on ModRM or on a prefix other than 66 and REX: most of them. For others the length is 0.
-/// With it `decode` executes a third of the instructions (g++ 12, code of python).
+/// Decodes an instruction from 15 bytes of 64-bit code, for most opcodes: those whose class and
+/// whose bytes after ModRM do not depend on ModRM, nor on a prefix other than 66 and REX. For
+/// others the length is 0. With it `decode` executes a third of the instructions (g++ 12, code of
+/// python).
 constexpr auto decode_common(uint8_t const* code) noexcept -> instruction {
     instruction made;
     unsigned at = 0;

@@ -121,15 +121,15 @@ constexpr auto with_common(opcode_class info) noexcept -> opcode_class {
 }
 
 inline constexpr char first_letter = '.';
-inline constexpr unsigned letters = 'z' - first_letter + 1;
+inline constexpr unsigned letter_count = 'z' - first_letter + 1;
 
 /// Forms and classes by their letter.
 struct letter_tables {
-    opcode_form forms[letters] = {};
-    opcode_class classes[letters] = {};
+    opcode_form forms[letter_count] = {};
+    opcode_class classes[letter_count] = {};
 
     constexpr letter_tables() noexcept {
-        for (unsigned i = 0; i < letters; ++i) {
+        for (unsigned i = 0; i < letter_count; ++i) {
             auto const letter = static_cast<char>(first_letter + i);
             auto const form = form_of(letter);
             forms[i] = form.is_defined ? with_bytes(form) : form;
