@@ -9,8 +9,8 @@
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/engine/generator.hpp>
 #include <ptspec/trace/reader.hpp>
-#include <ptspec/vmx/keep_part.hpp>
-#include <ptspec/vmx/rewrite.hpp>
+#include <ptspec/edit/keep_part.hpp>
+#include <ptspec/edit/rewrite.hpp>
 
 #include <cstdint>
 #include <cstdio>
@@ -119,15 +119,15 @@ auto main() -> int {
     print("the trace", now, content_of(now.bytes));
 
     byte_window const whole[] = {{now.bytes.data(), now.bytes.size()}};
-    auto const packets = vmx::count_vmx_packets(whole);
-    auto const kept = vmx::keep_part(whole, {.keep = vmx::side::guest});
-    expect(kept && packets != 0 && vmx::count_vmx_packets(whole) == 0, "no packets of VMX");
-    auto const replaced = vmx::replace_cr3(whole, [](std::uint64_t cr3) {
+    auto const packets = edit::count_vmx_packets(whole);
+    auto const kept = edit::keep_part(whole, {.keep = edit::side::guest});
+    expect(kept && packets != 0 && edit::count_vmx_packets(whole) == 0, "no packets of VMX");
+    auto const replaced = edit::replace_cr3(whole, [](std::uint64_t cr3) {
         bool const is_first = cr3 == shadow_of[0];
-        return vmx::guest_address{is_first || cr3 == shadow_of[1], guest_cr3[is_first ? 0 : 1]};
+        return edit::guest_address{is_first || cr3 == shadow_of[1], guest_cr3[is_first ? 0 : 1]};
     });
     expect(replaced && replaced.count != 0, "each CR3 is one of the guest");
-    auto const rebased = vmx::rebase_tsc(whole, {.offset = 0 - tsc_at_start});
+    auto const rebased = edit::rebase_tsc(whole, {.offset = 0 - tsc_at_start});
     expect(rebased && rebased.count != 0, "the guest's time");
 
     auto const part = content_of(now.bytes);

@@ -11,7 +11,7 @@
 #include <ptspec/base/host_memory.hpp>
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/vmx/insert_pip.hpp>
-#include <ptspec/vmx/rewrite.hpp>
+#include <ptspec/edit/rewrite.hpp>
 #include <ptspec/vmx/nested.hpp>
 #include <ptspec/vmx/world_switch.hpp>
 
@@ -182,8 +182,8 @@ auto main() -> int {
     auto const size =
         guest.msrs.output.mask_ptrs.get<reg::ia32_rtit_output_mask_ptrs::OutputOffset>();
     byte_window const pieces[] = {{now.ram + l1_buffer, static_cast<std::size_t>(size)}};
-    auto const replaced = vmx::replace_vmcs(pieces, [](std::uint64_t address) {
-        return vmx::guest_address{address == vmcs_of_l2, vmcs_in_l1};
+    auto const replaced = edit::replace_vmcs(pieces, [](std::uint64_t address) {
+        return edit::guest_address{address == vmcs_of_l2, vmcs_in_l1};
     });
     expect(static_cast<bool>(replaced), "each VMCS is one of L1");
     levels seen;

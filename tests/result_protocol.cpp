@@ -60,8 +60,8 @@ TEST_CASE("a result is true without, and false with a broken rule") {
                is_right_only(vmx::transition{}, {.violated = {bad}}) &&
                is_right_only(vmx::nested_entry{}, {.broken = bad}) &&
                is_right_only(vmx::guest_offer{}, {.broken = bad}) &&
-               is_right_only(vmx::rebased_tsc{}, {.broken = bad}) &&
-               is_right_only(vmx::kept_part{}, {.broken = bad});
+               is_right_only(edit::rebased_tsc{}, {.broken = bad}) &&
+               is_right_only(edit::kept_part{}, {.broken = bad});
     });
 }
 

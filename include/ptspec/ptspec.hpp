@@ -148,6 +148,10 @@
 #include <ptspec/trace/write/writer.hpp>
 #include <ptspec/trace/write/synthetic_psb.hpp>
 
+#include <ptspec/edit/trace_pieces.hpp>
+#include <ptspec/edit/rewrite.hpp>
+#include <ptspec/edit/keep_part.hpp>
+
 #include <ptspec/x86/instruction.hpp>
 #include <ptspec/x86/opcode_map.hpp>
 #include <ptspec/x86/decode.hpp>
@@ -195,10 +199,7 @@
 #include <ptspec/vmx/world_switch.hpp>
 #include <ptspec/vmx/nested.hpp>
 #include <ptspec/vmx/output_violation.hpp>
-#include <ptspec/vmx/trace_pieces.hpp>
-#include <ptspec/vmx/rewrite.hpp>
 #include <ptspec/vmx/insert_pip.hpp>
-#include <ptspec/vmx/keep_part.hpp>
 #include <ptspec/vmx/tdx.hpp>
 
 #include <ptspec/flow/code.hpp>

@@ -27,7 +27,7 @@ from sources import ORDER, TOP_DIRECTORIES, Headers, matches, read_tree, write_t
 TOP_FILES = ("CMakeLists.txt", "README.md", "LICENSE", "CHANGELOG.md")
 
 # The umbrella headers, which contain only includes.
-UMBRELLAS = ("core", "registers", "topa", "trace", "events", "flow", "model", "driver",
+UMBRELLAS = ("core", "registers", "topa", "trace", "events", "edit", "flow", "model", "driver",
              "hypervisor", "ptspec", "conformance")
 # Stops the build when the single header and separate headers meet in one translation unit. It
 # defines a macro for that.

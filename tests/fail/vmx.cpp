@@ -4,7 +4,7 @@
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/simulate/ports.hpp>
 #include <ptspec/vmx/controls.hpp>
-#include <ptspec/vmx/rewrite.hpp>
+#include <ptspec/edit/rewrite.hpp>
 #include <ptspec/vmx/world_switch.hpp>
 
 using namespace ptspec;
@@ -32,7 +32,7 @@ using changed = packet::tsc;
 using changed = packet::pip;
 #endif
 
-auto rebase(vmx::trace_parts<changed>& parts, byte_window const (&part)[1]) -> bool {
-    return static_cast<bool>(vmx::rebase_tsc(parts, part, {.offset = 1}));
+auto rebase(edit::trace_parts<changed>& parts, byte_window const (&part)[1]) -> bool {
+    return static_cast<bool>(edit::rebase_tsc(parts, part, {.offset = 1}));
 }
 }  // namespace parts_of_another_rewriting

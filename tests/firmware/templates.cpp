@@ -662,25 +662,25 @@ auto fw_guest_pip(vmx::guest_pt& guest, vmx::shadow const& one,
     return vmx::insert_pip(guest, one, after, which, memory).is_owed;
 }
 auto fw_guest_trace(byte_window const* pieces, size_t count, unsigned which,
-                    vmx::part_options const& how,
-                    vmx::guest_address (*address_of)(uint64_t)) noexcept -> uint64_t {
-    vmx::trace_pieces const in{pieces, count};
+                    edit::part_options const& how,
+                    edit::guest_address (*address_of)(uint64_t)) noexcept -> uint64_t {
+    edit::trace_pieces const in{pieces, count};
     switch (which) {
-        case 0: return vmx::count_vmx_packets(in);
-        case 1: return vmx::rebase_tsc(in, how.other_tsc).count;
-        case 2: return vmx::replace_cr3(in, address_of).count;
-        case 3: return vmx::replace_vmcs(in, address_of).count;
-        default: return vmx::keep_part(in, how).kept;
+        case 0: return edit::count_vmx_packets(in);
+        case 1: return edit::rebase_tsc(in, how.other_tsc).count;
+        case 2: return edit::replace_cr3(in, address_of).count;
+        case 3: return edit::replace_vmcs(in, address_of).count;
+        default: return edit::keep_part(in, how).kept;
     }
 }
 auto fw_guest_trace_part(vmx::trace_parts<packet::pip>& cr3, vmx::trace_parts<packet::vmcs>& vmcs,
                          vmx::trace_parts<packet::tsc>& tsc, byte_window const* pieces,
                          size_t count, vmx::tsc_change how,
-                         vmx::guest_address (*address_of)(uint64_t)) noexcept -> size_t {
-    vmx::trace_pieces const in{pieces, count};
-    return vmx::rebase_tsc(tsc, in, how).kept_back +
-           vmx::replace_cr3(cr3, in, address_of).kept_back +
-           vmx::replace_vmcs(vmcs, in, address_of).kept_back;
+                         edit::guest_address (*address_of)(uint64_t)) noexcept -> size_t {
+    edit::trace_pieces const in{pieces, count};
+    return edit::rebase_tsc(tsc, in, how).kept_back +
+           edit::replace_cr3(cr3, in, address_of).kept_back +
+           edit::replace_vmcs(vmcs, in, address_of).kept_back;
 }
 
 // -------------------------------------------------------------------------------- writing

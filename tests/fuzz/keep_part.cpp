@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include <ptspec/vmx/keep_part.hpp>
+#include <ptspec/edit/keep_part.hpp>
 
 #include <fuzz/check.hpp>
 
@@ -22,7 +22,7 @@ using namespace ptspec;
 constexpr uint64_t base_of_vmcs = 0x7000;
 
 struct setting {
-    vmx::part_options how;
+    edit::part_options how;
     unsigned pieces;
     size_t size;
     byte_view bytes;
@@ -32,9 +32,9 @@ auto setting_of(fuzz::input from) -> setting {
     setting all{};
     unsigned const choice = from.byte();
     all.size = from.byte();
-    all.how.keep = (choice & 1) != 0 ? vmx::side::host : vmx::side::guest;
-    all.how.where = static_cast<vmx::traced_in>((choice >> 1 & 3) % 3);
-    all.how.vmcs = (choice & 8) != 0 ? base_of_vmcs : vmx::part_options::any_vmcs;
+    all.how.keep = (choice & 1) != 0 ? edit::side::host : edit::side::guest;
+    all.how.where = static_cast<edit::traced_in>((choice >> 1 & 3) % 3);
+    all.how.vmcs = (choice & 8) != 0 ? base_of_vmcs : edit::part_options::any_vmcs;
     all.how.hides_exits = (choice & 16) == 0;
     all.how.has_other_tsc = (choice & 32) != 0;
     all.how.other_tsc = {.multiplier = from.number(), .offset = 5};
@@ -53,7 +53,7 @@ public:
             rest = rest.from(what.size);
         }
     }
-    [[nodiscard]] auto all() const -> vmx::trace_pieces { return {list_.data(), list_.size()}; }
+    [[nodiscard]] auto all() const -> edit::trace_pieces { return {list_.data(), list_.size()}; }
     [[nodiscard]] auto joined() const -> std::vector<uint8_t> {
         std::vector<uint8_t> bytes;
         for (auto const& one : list_) {
@@ -97,8 +97,8 @@ auto contents_of(byte_view bytes) -> contents {
 void check_part(setting const& what) {
     pieces const one{what, 1};
     pieces const many{what, what.pieces};
-    auto const got = vmx::keep_part(one.all(), what.how);
-    auto const same = vmx::keep_part(many.all(), what.how);
+    auto const got = edit::keep_part(one.all(), what.how);
+    auto const same = edit::keep_part(many.all(), what.how);
     auto const result = one.joined();
     require(result == many.joined(), "the pieces of a trace do not matter");
     require(got.broken == same.broken && got.offset == same.offset && got.kept == same.kept &&
@@ -113,8 +113,8 @@ void check_part(setting const& what) {
     require(after.damage == 0, "packets stay packets");
     require(after.bytes == got.kept, "the bytes of packets are counted");
     require(after.time == before.time, "time goes on");
-    if (what.how.keep == vmx::side::guest) {
-        require(vmx::count_vmx_packets(one.all()) == 0, "a guest sees no VMX");
+    if (what.how.keep == edit::side::guest) {
+        require(edit::count_vmx_packets(one.all()) == 0, "a guest sees no VMX");
     }
 }
 
@@ -122,8 +122,8 @@ void check_tsc(setting const& what) {
     pieces const one{what, 1};
     pieces const many{what, what.pieces};
     auto const before = one.joined();
-    auto const got = vmx::rebase_tsc(one.all(), what.how.other_tsc);
-    auto const same = vmx::rebase_tsc(many.all(), what.how.other_tsc);
+    auto const got = edit::rebase_tsc(one.all(), what.how.other_tsc);
+    auto const same = edit::rebase_tsc(many.all(), what.how.other_tsc);
     auto const result = one.joined();
     require(got.broken == same.broken && got.count == same.count && got.skipped == same.skipped,
             "the pieces do not matter");
@@ -144,9 +144,9 @@ void check_tsc(setting const& what) {
 void check_parts(setting const& what) {
     pieces const whole{what, 1};
     pieces const same{what, 1};
-    auto const expected = vmx::rebase_tsc(whole.all(), {.offset = 5});
+    auto const expected = edit::rebase_tsc(whole.all(), {.offset = 5});
     auto const window = *same.all().begin();
-    vmx::trace_parts<packet::tsc> parts;
+    edit::trace_parts<packet::tsc> parts;
     uint64_t count = 0;
     uint64_t skipped = 0;
     size_t begin = 0;
@@ -154,7 +154,7 @@ void check_parts(setting const& what) {
     while (end != window.size) {
         end = window.size - end <= what.size ? static_cast<size_t>(window.size) : end + what.size;
         byte_window const part[] = {{window.first + begin, end - begin}};
-        auto const got = vmx::rebase_tsc(parts, part, {.offset = 5});
+        auto const got = edit::rebase_tsc(parts, part, {.offset = 5});
         require(got.kept_back <= end - begin, "no more than the part is kept back");
         count += got.count;
         skipped += got.skipped;

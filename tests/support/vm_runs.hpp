@@ -4,7 +4,7 @@
 #include <support/program_runs.hpp>
 
 #include <ptspec/packet/decode.hpp>
-#include <ptspec/vmx/keep_part.hpp>
+#include <ptspec/edit/keep_part.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,7 @@ using test::dice;
 
 /// How a run is traced.
 struct setting {
-    vmx::part_options part{};
+    edit::part_options part{};
     bool dis_retc = true;
     bool cyc = false;
     bool mtc = false;
@@ -133,8 +133,8 @@ public:
     std::uint64_t exits = 0;
 
     void run(unsigned count) {
-        bool const is_host = set_.part.keep == vmx::side::host;
-        if (set_.part.where == vmx::traced_in::both) {
+        bool const is_host = set_.part.keep == edit::side::host;
+        if (set_.part.where == edit::traced_in::both) {
             start(both_, in_both_);
             if (is_host) { start(one_, in_one_); }
         }
@@ -159,8 +159,8 @@ private:
         now.in_vmx_operation = true;
         return now;
     }
-    [[nodiscard]] auto keeps_guest() const -> bool { return set_.part.keep == vmx::side::guest; }
-    [[nodiscard]] auto toggles() const -> bool { return set_.part.where != vmx::traced_in::both; }
+    [[nodiscard]] auto keeps_guest() const -> bool { return set_.part.keep == edit::side::guest; }
+    [[nodiscard]] auto toggles() const -> bool { return set_.part.where != edit::traced_in::both; }
 
     void start(unit& which, endless_sink& to) {
         auto const at = which.state().ip;
@@ -202,7 +202,7 @@ private:
             return seen;
         };
         if (is_seen) { on_one(of_one()); }
-        if (toggles()) { e.loads = loads(set_.part.where == vmx::traced_in::non_root); }
+        if (toggles()) { e.loads = loads(set_.part.where == edit::traced_in::non_root); }
         on_both(e);
         guest_ip_ = to;
     }
@@ -216,7 +216,7 @@ private:
         auto seen = e;
         seen.loads = loads(!keeps_guest());
         if (is_seen) { on_one(seen); }
-        if (toggles()) { e.loads = loads(set_.part.where == vmx::traced_in::root); }
+        if (toggles()) { e.loads = loads(set_.part.where == edit::traced_in::root); }
         on_both(e);
     }
     /// A VM exit, the host, and a VM entry.

@@ -4,7 +4,7 @@
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/simulate/recording_port.hpp>
 #include <ptspec/vmx/insert_pip.hpp>
-#include <ptspec/vmx/rewrite.hpp>
+#include <ptspec/edit/rewrite.hpp>
 #include <ptspec/vmx/controls.hpp>
 
 #include <support/check_twice.hpp>
@@ -503,8 +503,8 @@ TEST_CASE("a guest with shadow paging has the trace of one without (PRG-175, GEN
         }
     }
     byte_window const all[] = {{traces[1].data(), traces[1].size()}};
-    auto const got = vmx::replace_cr3(all, [](std::uint64_t real) {
-        return vmx::guest_address{real == 0x7'5000 || real == 0x7'6000, real - 0x7'0000};
+    auto const got = edit::replace_cr3(all, [](std::uint64_t real) {
+        return edit::guest_address{real == 0x7'5000 || real == 0x7'6000, real - 0x7'0000};
     });
     CHECK(got);
     CHECK(got.count == 6);  // of the PSB+, and of each write of the CR3 that is traced

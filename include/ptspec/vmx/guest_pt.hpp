@@ -39,7 +39,7 @@ struct guest_pt {
     shadow_use shadow = shadow_use::needed;
     /// With shadow paging: what the processor compares its CR3 with, in place of the guest's
     /// IA32_RTIT_CR3_MATCH: the CR3 of the tables that shadow those of the guest's value, or, while
-    /// there are none, a CR3 that is never used. Set before VM entry. See `replace_cr3`.
+    /// there are none, a CR3 that is never used. Set before VM entry. See `edit::replace_cr3`.
     bool shadow_paging = false;
     access::ia32_rtit_cr3_match host_cr3_match{};
 

@@ -45,7 +45,7 @@ struct guest_memory {
 /// does for one that does not exit. `guest` has the MSRs of the guest: TraceEn as the guest wrote
 /// it, output pointers as the VM exit left them. `after` is the context after the write, with the
 /// guest's CR3; `which` is the packet: with shadow paging its CR3 is the processor's, as in the
-/// other PIPs of the trace, and `replace_cr3` changes it later.
+/// other PIPs of the trace, and `edit::replace_cr3` changes it later.
 ///
 /// A PIP is owed if TriggerEn, ContextEn after the write, and OS are 1; FilterEn and BranchEn have
 /// no effect on it. It counts in PacketByteCnt, except where that is 0: then the next

@@ -22,7 +22,7 @@ struct nested_vmcs {
 /// guest-physical only if it is for both. L0's own transitions are concealed as in `own`.
 ///
 /// Unless "conceal VMX from PT" is 1 for L2, PSB+ in L2 has a VMCS packet with the address of L0's
-/// VMCS: `replace_vmcs` (`vmx/rewrite.hpp`) puts that of L1 in its place.
+/// VMCS: `edit::replace_vmcs` puts that of L1 in its place.
 ///
 /// Source: REG-122..129, REG-132, GEN-278, PRG-161, PRG-180.
 [[nodiscard]] constexpr auto merged_controls(controls own, guest_pt const& guest) noexcept

@@ -6,7 +6,7 @@
 #include <ptspec/trace/reader.hpp>
 
 /// A trace in memory that is read and changed in place.
-namespace ptspec::vmx {
+namespace ptspec::edit {
 
 /// A trace in memory that can be written: in one piece, or in several, as the two of a ring that
 /// wrapped or the regions of a table. Borrowed; the pieces must not overlap.
@@ -220,4 +220,4 @@ constexpr void for_each_item(piece_bytes& in, Each&& each) {
 
 }  // namespace detail
 
-}  // namespace ptspec::vmx
+}  // namespace ptspec::edit

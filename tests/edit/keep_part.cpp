@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <ptspec/vmx/keep_part.hpp>
+#include <ptspec/edit/keep_part.hpp>
 
 #include <ptspec/vmx/world_switch.hpp>
 #include <ptspec/simulate/ports.hpp>
@@ -21,8 +21,8 @@
 using namespace ptspec;
 using namespace std::string_view_literals;
 using test::made_trace;
-using vmx::side;
-using vmx::traced_in;
+using edit::side;
+using edit::traced_in;
 
 namespace {
 
@@ -56,11 +56,11 @@ constexpr auto is(test::packets_text const& got, std::string_view wanted) -> boo
 /// What is kept of a trace.
 struct part {
     made_trace bytes;
-    vmx::kept_part got{};
+    edit::kept_part got{};
 
-    constexpr part(std::string_view text, vmx::part_options const& how) : bytes{text} {
+    constexpr part(std::string_view text, edit::part_options const& how) : bytes{text} {
         byte_window const all[] = {{bytes.bytes, bytes.size}};
-        got = vmx::keep_part(all, how);
+        got = edit::keep_part(all, how);
     }
     [[nodiscard]] constexpr auto is(std::string_view wanted) const -> bool {
         return ::is(listed(bytes.view()), wanted);
@@ -68,7 +68,7 @@ struct part {
 };
 
 /// A trace of which a part is kept, and what is left of it.
-constexpr auto keeps(std::string_view text, vmx::part_options const& how, std::string_view wanted)
+constexpr auto keeps(std::string_view text, edit::part_options const& how, std::string_view wanted)
     -> bool {
     part const one{text, how};
     return one.got && one.is(wanted);
@@ -76,7 +76,7 @@ constexpr auto keeps(std::string_view text, vmx::part_options const& how, std::s
 
 /// The same for a guest's part that begins with HOST and ENTRY; `wanted` are the packets after it.
 constexpr auto guest_sees(std::string_view text, std::string_view wanted,
-                          vmx::part_options const& how = {}) -> bool {
+                          edit::part_options const& how = {}) -> bool {
     constexpr std::string_view begin =
         "PSB, CBR, PSBEND, PIP(1000,NR=0), MODE.Exec(64), TIP.PGE(401000)";
     part const one{text, how};
@@ -96,8 +96,8 @@ constexpr auto bytes_of_packets(byte_view bytes) -> std::uint64_t {
     return count;
 }
 
-constexpr vmx::part_options seen{.hides_exits = false};
-constexpr vmx::part_options host{.keep = side::host};
+constexpr edit::part_options seen{.hides_exits = false};
+constexpr edit::part_options host{.keep = side::host};
 
 }  // namespace
 
@@ -376,8 +376,8 @@ TEST_CASE("the IP of a PSB+ starts tracing where the next packet needs it (GEN-1
 
 TEST_CASE("of several guests one is kept, by its VMCS (PKT-162, PKT-163, PRG-164)") {
     CHECK_TWICE([](auto value) {
-        constexpr vmx::part_options one{.vmcs = 0x7000};
-        constexpr vmx::part_options other{.vmcs = 0x8000};
+        constexpr edit::part_options one{.vmcs = 0x7000};
+        constexpr edit::part_options other{.vmcs = 0x8000};
         auto const text = value(
             "HOST ENTRY t EXIT vmcs:8000 pip1:5000 tip6:601000 t t fup6:601100 "
             "pip0:9000 tip6:ffff800000200000 vmcs:7000 pip1:1000 tip6:401100 t"sv);
@@ -577,7 +577,7 @@ TEST_CASE("a trace of a concealed guest has nothing to take out (GEN-278, PKT-27
             made_trace trace{text};
             byte_window const all[] = {
                 {trace.bytes, 4}, {trace.bytes + 4, 0}, {trace.bytes + 4, trace.size - 4}};
-            return vmx::count_vmx_packets(all);
+            return edit::count_vmx_packets(all);
         };
         return count(value("HOST ENTRY EXIT evd:1 evd:2 evd:0 cfe:07 cfe:08 cfe:09 cfe:01"sv)) ==
                    7 &&
@@ -593,11 +593,11 @@ TEST_CASE("a trace of a concealed guest has nothing to take out (GEN-278, PKT-27
         on.run(200);
         auto concealed = std::vector<std::uint8_t>(on.wanted().begin(), on.wanted().end());
         byte_window const one[] = {{concealed.data(), concealed.size()}};
-        CHECK(vmx::count_vmx_packets(one) == 0);
+        CHECK(edit::count_vmx_packets(one) == 0);
         byte_window const both[] = {{on.recorded().data(), on.recorded().size()}};
-        packets += vmx::count_vmx_packets(both);
-        (void)vmx::keep_part(both, with.part);
-        CHECK(vmx::count_vmx_packets(both) == 0);
+        packets += edit::count_vmx_packets(both);
+        (void)edit::keep_part(both, with.part);
+        CHECK(edit::count_vmx_packets(both) == 0);
     }
     CHECK(packets > 100);
 }
@@ -634,7 +634,7 @@ TEST_CASE("a trace may be in any pieces, and bytes beside them do not change (PK
             pieces[i] = {to, ends[i + 1] - ends[i]};
             for (auto k = ends[i]; k < ends[i + 1]; ++k) { to[k - ends[i]] = made.bytes[k]; }
         }
-        auto const got = vmx::keep_part(pieces);
+        auto const got = edit::keep_part(pieces);
         REQUIRE(got.broken == whole.got.broken);
         REQUIRE(got.kept == whole.got.kept);
         std::vector<std::uint8_t> all;
@@ -676,10 +676,10 @@ TEST_CASE("recorded guests that were traced alone lose NR and VMCS, and no other
         auto wanted = bytes;
         conceal(wanted);
         byte_window const all[] = {{bytes.data(), bytes.size()}};
-        CHECK(vmx::count_vmx_packets(all) != 0);
-        CHECK(vmx::keep_part(all, {.where = traced_in::non_root}));
+        CHECK(edit::count_vmx_packets(all) != 0);
+        CHECK(edit::keep_part(all, {.where = traced_in::non_root}));
         CHECK(bytes == wanted);
-        CHECK(vmx::count_vmx_packets(all) == 0);
+        CHECK(edit::count_vmx_packets(all) == 0);
     }
 }
 
@@ -690,7 +690,7 @@ TEST_CASE("recorded processors without a VM are a host alone, whose trace does n
         auto& bytes = *found;
         auto const wanted = bytes;
         byte_window const all[] = {{bytes.data(), bytes.size()}};
-        auto const got = vmx::keep_part(all, {.keep = side::host, .where = traced_in::root});
+        auto const got = edit::keep_part(all, {.keep = side::host, .where = traced_in::root});
         CHECK(got.left == 0);
         std::size_t const psb = trace::find_psb(byte_view{wanted});
         if (psb == trace::npos) { continue; }
@@ -718,7 +718,7 @@ auto difference(test::vm::setting const& with, std::uint64_t seed, sum& all) -> 
     byte_window const pieces[] = {
         {bytes.data(), bytes.size() / 3},
         {bytes.data() + bytes.size() / 3, bytes.size() - bytes.size() / 3}};
-    auto const got = vmx::keep_part(pieces, with.part);
+    auto const got = edit::keep_part(pieces, with.part);
     auto const found = test::vm::items_of(byte_view{bytes}, with.only_hidden);
     auto const wanted = test::vm::items_of(on.wanted(), with.only_hidden);
     all.events += on.events;

@@ -4,7 +4,7 @@
 #include <ptspec/trace/psb_plus.hpp>
 
 /// What `keep_part` keeps track of.
-namespace ptspec::vmx::detail {
+namespace ptspec::edit::detail {
 
 /// Whose code executes.
 enum class world : uint8_t {
@@ -47,4 +47,4 @@ struct current_psb_plus {
     trace::psb_plus reported{};
 };
 
-}  // namespace ptspec::vmx::detail
+}  // namespace ptspec::edit::detail

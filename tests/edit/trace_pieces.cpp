@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <ptspec/vmx/trace_pieces.hpp>
+#include <ptspec/edit/trace_pieces.hpp>
 
 #include <support/made_trace.hpp>
 
@@ -45,14 +45,14 @@ TEST_CASE(
     }
     std::mt19937_64 random{3};
     for (unsigned run = 0; run < 2000; ++run) {
-        vmx::detail::part_reader<packet::all> parts;
+        edit::detail::part_reader<packet::all> parts;
         seen got;
         std::uint64_t sum = 0;
         std::vector<std::uint8_t> bytes(made.bytes, made.bytes + made.size);
         for (std::size_t begin = 0, end = 0; end != made.size;) {
             end = std::min(made.size, end + random() % (1 + random() % 60));
             byte_window const window[] = {{bytes.data() + begin, end - begin}};
-            vmx::detail::piece_bytes part{window, parts.begin()};
+            edit::detail::piece_bytes part{window, parts.begin()};
             REQUIRE(parts.begin() == begin);
             parts.read(part, end == made.size, [&](trace::item const& one) { got.add(one); });
             sum += parts.skipped();
@@ -68,7 +68,7 @@ TEST_CASE("bytes outside of the pieces are not written (PRG-129)") {
     std::uint8_t bytes[20];
     for (auto& byte : bytes) { byte = 0xA5; }
     byte_window const pieces[] = {{bytes + 10, 3}, {bytes + 5, 0}, {bytes + 2, 3}};
-    vmx::detail::piece_bytes part{pieces, 100};
+    edit::detail::piece_bytes part{pieces, 100};
     std::uint8_t const from[] = {1, 2, 3, 4, 5, 6};
     part.write(98, byte_view{from, 6});  // 98 and 99 are in no piece
     part.pad(104, 106);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <ptspec/vmx/rewrite.hpp>
+#include <ptspec/edit/rewrite.hpp>
 
 #include <support/check_twice.hpp>
 #include <support/facts.hpp>
@@ -18,19 +18,19 @@ using test::made_trace;
 
 namespace {
 
-constexpr auto rebased(std::string_view before, vmx::tsc_change how, std::string_view after,
+constexpr auto rebased(std::string_view before, trace::tsc_change how, std::string_view after,
                        std::uint64_t skipped = 0) -> bool {
     made_trace trace{before};
     byte_window const all[] = {{trace.bytes, trace.size}};
-    auto const got = vmx::rebase_tsc(all, how);
+    auto const got = edit::rebase_tsc(all, how);
     return got.broken == rule::none && got.skipped == skipped &&
            static_cast<bool>(got) == (skipped == 0) && trace.view() == made_trace{after}.view();
 }
-constexpr auto refused(std::string_view text, vmx::tsc_change how) -> vmx::rebased_tsc {
+constexpr auto refused(std::string_view text, trace::tsc_change how) -> edit::rebased_tsc {
     made_trace trace{text};
     byte_window const all[] = {{trace.bytes, trace.size}};
-    auto const got = vmx::rebase_tsc(all, how);
-    return !got && trace.view() == made_trace{text}.view() ? got : vmx::rebased_tsc{};
+    auto const got = edit::rebase_tsc(all, how);
+    return !got && trace.view() == made_trace{text}.view() ? got : edit::rebased_tsc{};
 }
 
 }  // namespace
@@ -62,8 +62,8 @@ TEST_CASE("rebase_tsc counts the TSC packets (PKT-100)") {
     CHECK_TWICE([](auto value) {
         made_trace trace{value("psb tsc:1000 tma:50 cbr end tsc:1001 pip0:19000 tsc:1002"sv)};
         byte_window const all[] = {{trace.bytes, trace.size}};
-        return vmx::rebase_tsc(all, {.offset = 5}).count == 3 &&
-               vmx::rebase_tsc(all, {.multiplier = std::uint64_t{1} << 47}).count == 3;
+        return edit::rebase_tsc(all, {.offset = 5}).count == 3 &&
+               edit::rebase_tsc(all, {.multiplier = std::uint64_t{1} << 47}).count == 3;
     });
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("a TSC multiplier has 48 bits of fraction and needs all 64 bits of the
           "PKT-315)") {
     CHECK_TWICE([](auto value) {
         auto const of = [&](std::uint64_t multiplier, std::uint64_t tsc) {
-            return vmx::tsc_change{value(multiplier), 0, 0}.of(value(tsc));
+            return trace::tsc_change{value(multiplier), 0, 0}.of(value(tsc));
         };
         constexpr std::uint64_t one = std::uint64_t{1} << 48;
         return of(one, 0xFEDC'BA98'7654'3210) == 0xFEDC'BA98'7654'3210 &&
@@ -83,7 +83,7 @@ TEST_CASE("a TSC multiplier has 48 bits of fraction and needs all 64 bits of the
     });
     CHECK_TWICE([](auto value) {
         // 3 * 2^56 + 100H, doubled and a half: 2.5 * 3 * 2^56 = 7.5 * 2^56, and 280H.
-        vmx::tsc_change const how{value(std::uint64_t{5} << 47), 0, std::uint64_t{3} << 56};
+        trace::tsc_change const how{value(std::uint64_t{5} << 47), 0, std::uint64_t{3} << 56};
         return rebased("psb tsc:100 end", how, "psb tsc:80000000000280 end") &&
                rebased("psb tsc:100 end", {.multiplier = std::uint64_t{5} << 47},
                        "psb tsc:280 end") &&
@@ -97,14 +97,14 @@ TEST_CASE("a TSC multiplier has 48 bits of fraction and needs all 64 bits of the
 
 TEST_CASE("with a multiplier FC changes so that TSC - FC is scaled as a TSC (PKT-300, PKT-303)") {
     CHECK_TWICE([](auto value) {
-        vmx::tsc_change const how{value(std::uint64_t{5} << 47), 0x7, 0};
+        trace::tsc_change const how{value(std::uint64_t{5} << 47), 0x7, 0};
         // 4097 * 2.5 = 10242.5; the edge, 4094 * 2.5 = 10235, is 7 ticks before 10242. And so on.
         return rebased("psb tsc:1001 tma:3 end", how, "psb tsc:2809 tma:7 end") &&
                rebased("psb tsc:1002 mtc:5 tma:2 end", how, "psb tsc:280c mtc:5 tma:5 end") &&
                rebased("psb tsc:1000 tma:cc end", how, "psb tsc:2807 tma:1fe end");
     });
     CHECK_TWICE([](auto value) {
-        vmx::tsc_change const how{value(std::uint64_t{5} << 47), 0, 0};
+        trace::tsc_change const how{value(std::uint64_t{5} << 47), 0, 0};
         // 10242 - 3892 * 2.5 = 512, which is refused; so is the TMA without a TSC after it.
         auto const wide = refused("psb tsc:1000 tma:10 tsc:1001 tma:cd tma:1 end", how);
         auto const alone = refused("psb tma:10 end", how);
@@ -119,7 +119,7 @@ TEST_CASE("with a multiplier FC changes so that TSC - FC is scaled as a TSC (PKT
 namespace {
 
 /// Shadow paging: the tables of the guest's CR3 are at CR3 + 70000H in the host, for three of them.
-constexpr auto cr3_of_guest(std::uint64_t real) -> vmx::guest_address {
+constexpr auto cr3_of_guest(std::uint64_t real) -> edit::guest_address {
     std::uint64_t const guest = real - 0x7'0000;
     return {guest == 0x1000 || guest == 0x2000 || guest == 0xF'FFFF'FFF0'1020, guest};
 }
@@ -130,7 +130,7 @@ constexpr auto replaced(std::string_view text, std::string_view wanted, std::uin
     made_trace trace{text};
     byte_window const all[] = {{trace.bytes, trace.size / 2},
                                {trace.bytes + trace.size / 2, trace.size - trace.size / 2}};
-    auto const got = vmx::replace_cr3(all, cr3_of_guest);
+    auto const got = edit::replace_cr3(all, cr3_of_guest);
     return trace.view() == made_trace{wanted}.view() && got.count == count &&
            got.removed == removed && got.skipped == skipped &&
            static_cast<bool>(got) == (removed == 0 && skipped == 0);
@@ -167,8 +167,8 @@ TEST_CASE("each VMCS packet gets the address of the guest's VMCS (PKT-162, GEN-2
     CHECK_TWICE([](auto value) {
         made_trace trace{value("psb cbr pip1:1000 vmcs:7000 end t vmcs:8000 pip0:1000"sv)};
         byte_window const all[] = {{trace.bytes, trace.size}};
-        auto const got = vmx::replace_vmcs(
-            all, [](std::uint64_t real) { return vmx::guest_address{real == 0x7000, 0x12'3000}; });
+        auto const got = edit::replace_vmcs(
+            all, [](std::uint64_t real) { return edit::guest_address{real == 0x7000, 0x12'3000}; });
         return got.count == 1 && got.removed == 1 &&
                trace.view() ==
                    made_trace{"psb cbr pip1:1000 vmcs:123000 end t x:00000000000000 pip0:1000"}
@@ -246,25 +246,25 @@ TEST_CASE(
         "pip0:72000"sv;
     auto const whole = bytes_of(text);
     auto wanted = whole;
-    vmx::tsc_change const change{.offset = 0x234};
+    trace::tsc_change const change{.offset = 0x234};
     {
         byte_window const all[] = {{wanted.data(), wanted.size()}};
-        CHECK(vmx::replace_cr3(all, cr3_of_guest).count == 4);
-        CHECK(vmx::replace_vmcs(all, [](std::uint64_t real) {
-                  return vmx::guest_address{true, real + 0x1000};
+        CHECK(edit::replace_cr3(all, cr3_of_guest).count == 4);
+        CHECK(edit::replace_vmcs(all, [](std::uint64_t real) {
+                  return edit::guest_address{true, real + 0x1000};
               }).count == 1);
-        CHECK(vmx::rebase_tsc(all, change).count == 3);
+        CHECK(edit::rebase_tsc(all, change).count == 3);
     }
     for (std::size_t one = 16; one <= whole.size(); ++one) {
         for (std::size_t const two : {one, one + 1, one + 9, whole.size()}) {
             auto trace = whole;
             std::vector<std::size_t> const ends = {one, std::min(two, whole.size()), whole.size()};
-            vmx::trace_parts<packet::pip> cr3;
-            vmx::trace_parts<packet::vmcs> vmcs;
-            vmx::trace_parts<packet::tsc> tsc;
-            auto const sum = in_parts(trace, ends, [&](vmx::trace_pieces part) {
+            edit::trace_parts<packet::pip> cr3;
+            edit::trace_parts<packet::vmcs> vmcs;
+            edit::trace_parts<packet::tsc> tsc;
+            auto const sum = in_parts(trace, ends, [&](edit::trace_pieces part) {
                 auto const addresses = replace_vmcs(vmcs, part, [](std::uint64_t real) {
-                    return vmx::guest_address{true, real + 0x1000};
+                    return edit::guest_address{true, real + 0x1000};
                 });
                 auto const times = rebase_tsc(tsc, part, change);
                 auto got = replace_cr3(cr3, part, cr3_of_guest);
@@ -287,13 +287,13 @@ TEST_CASE("a part of a trace as a trace of its own: what is not changed is count
     auto whole = bytes_of("psb pip0:71000 end t pip0:72000 t pip0:72000");
     byte_window const later[] = {{whole.data() + 26, whole.size() - 26}};
     auto const before = whole;
-    auto const got = vmx::replace_cr3(later, cr3_of_guest);
+    auto const got = edit::replace_cr3(later, cr3_of_guest);
     CHECK(!got);
     CHECK(got.skipped == whole.size() - 26);
     CHECK(got.count == 0);
     CHECK(whole == before);
     // In parts no packet is left at the end, and none is cut.
-    vmx::trace_parts<packet::pip> parts;
+    edit::trace_parts<packet::pip> parts;
     byte_window const first[] = {{whole.data(), 30}};
     auto const of_first = replace_cr3(parts, first, cr3_of_guest);
     CHECK(of_first);
@@ -316,8 +316,8 @@ TEST_CASE("a part of a trace as a trace of its own: what is not changed is count
 TEST_CASE("a TMA that cannot be changed changes nothing of its part (PKT-303, PKT-340)") {
     auto trace = bytes_of("psb tsc:1000 end tsc:1001 tma:3 tsc:1001 tma:cd");
     auto const before = trace;
-    vmx::trace_parts<packet::tsc> parts;
-    vmx::tsc_change const how{std::uint64_t{5} << 47, 0, 0};
+    edit::trace_parts<packet::tsc> parts;
+    trace::tsc_change const how{std::uint64_t{5} << 47, 0, 0};
     byte_window const one[] = {{trace.data(), 26}};
     byte_window const two[] = {{trace.data() + 26, trace.size() - 26}};
     CHECK(rebase_tsc(parts, one, {}));
@@ -335,7 +335,7 @@ TEST_CASE(
     "recorded traces in parts of any size lose every address of the host (PRG-175, PKT-082)") {
     std::mt19937_64 random{1};
     auto const other = [](std::uint64_t real) {
-        return vmx::guest_address{(real >> 12 & 3) != 0, real ^ 0x1234'5000};
+        return edit::guest_address{(real >> 12 & 3) != 0, real ^ 0x1234'5000};
     };
     for (auto const* name : {"google-m7-cpu0.pt", "xdc-foo.pt", "xdc-icelake.pt"}) {
         auto const found = test::recorded_trace(name);
@@ -343,14 +343,14 @@ TEST_CASE(
         auto const& whole = *found;
         auto wanted = whole;
         byte_window const all[] = {{wanted.data(), wanted.size()}};
-        auto const expected = vmx::replace_cr3(all, other);
+        auto const expected = edit::replace_cr3(all, other);
         CHECK(expected.count + expected.removed > 0);
         for (std::size_t const longest : {40U, 500U, 4096U, 100'000U}) {
             auto trace = whole;
-            vmx::trace_parts<packet::pip> parts;
+            edit::trace_parts<packet::pip> parts;
             auto const sum = in_parts(
                 trace, any_ends(whole.size(), longest, random),
-                [&](vmx::trace_pieces part) { return replace_cr3(parts, part, other); });
+                [&](edit::trace_pieces part) { return replace_cr3(parts, part, other); });
             CAPTURE(name);
             CAPTURE(longest);
             CHECK(sum.count == expected.count);

@@ -3,8 +3,8 @@
 
 #include <ptspec/packet/encode.hpp>
 #include <ptspec/trace/binder.hpp>
-#include <ptspec/vmx/detail/part_state.hpp>
-#include <ptspec/vmx/rewrite.hpp>
+#include <ptspec/edit/detail/part_state.hpp>
+#include <ptspec/edit/rewrite.hpp>
 
 /// The part of a trace that is the guest's, or the host's.
 ///
@@ -13,7 +13,7 @@
 /// the host's part of a trace of both, or removes the packets of VMX from a trace of the guest
 /// alone. It needs the PIPs that these controls hide: a trace that was recorded with one of them
 /// cannot be divided.
-namespace ptspec::vmx {
+namespace ptspec::edit {
 
 /// Whose part of a trace is kept.
 enum class side : uint8_t { guest, host };
@@ -42,7 +42,7 @@ struct part_options {
     /// `other_tsc` changes a TSC of the other side to one of the side that is kept. If false, TSC
     /// and TMA of the other side are removed.
     bool has_other_tsc = false;
-    tsc_change other_tsc{};
+    trace::tsc_change other_tsc{};
 };
 
 /// The result of `keep_part`.
@@ -611,4 +611,4 @@ constexpr auto keep_part(trace_pieces in, part_options const& how = {}) noexcept
     return detail::part_keeper<Packets>{in, how}.run();
 }
 
-}  // namespace ptspec::vmx
+}  // namespace ptspec::edit

@@ -3,7 +3,7 @@
 
 #include <ptspec/trace/time_conversion.hpp>
 #include <ptspec/trace/tsc_change.hpp>
-#include <ptspec/vmx/trace_pieces.hpp>
+#include <ptspec/edit/trace_pieces.hpp>
 
 /// What a VMM changes in the packets of a guest's trace, in place: `replace_cr3` puts the guest's
 /// CR3 in place of that of shadow paging, `replace_vmcs` the address of a guest hypervisor's VMCS
@@ -13,11 +13,7 @@
 /// part on, and its packets may continue in the next part: `trace_parts` keeps what is needed
 /// between two calls. Without it each part counts as a trace of its own, and what precedes its
 /// first PSB stays as it is: `skipped`.
-namespace ptspec::vmx {
-
-// ------------------------------------------------------------------------------ changes of the TSC
-
-using trace::tsc_change;
+namespace ptspec::edit {
 
 namespace detail {
 
@@ -25,9 +21,9 @@ namespace detail {
 class tsc_changer {
 public:
     constexpr tsc_changer() noexcept = default;
-    constexpr explicit tsc_changer(tsc_change how) noexcept { set(how); }
+    constexpr explicit tsc_changer(trace::tsc_change how) noexcept { set(how); }
     /// Sets another change from here on. `near_by` is used only the first time.
-    constexpr void set(tsc_change how) noexcept {
+    constexpr void set(trace::tsc_change how) noexcept {
         if (!is_set_) { last_ = how.near_by; }
         how_ = how;
         is_set_ = true;
@@ -57,7 +53,7 @@ public:
     }
 
 private:
-    tsc_change how_{};
+    trace::tsc_change how_{};
     uint64_t last_ = 0;
     bool has_tsc_ = false;  ///< since the last TMA
     bool is_set_ = false;
@@ -196,7 +192,7 @@ namespace detail {
 
 template <class Packets>
 constexpr auto rebase_tsc(trace_parts<packet::tsc, Packets>& parts, trace_pieces part, bool is_last,
-                          tsc_change how) noexcept -> rebased_tsc {
+                          trace::tsc_change how) noexcept -> rebased_tsc {
     piece_bytes bytes{part, parts.from.begin()};
     rebased_tsc result;
     auto const pass = [&](trace_parts<packet::tsc, Packets>& with, auto const& put) {
@@ -247,12 +243,12 @@ constexpr auto rebase_tsc(trace_parts<packet::tsc, Packets>& parts, trace_pieces
 /// Source: REG-133, GEN-200, GEN-209, PRG-175, PRG-176, PKT-100, PKT-300, PKT-315, PKT-317.
 template <class Packets>
 constexpr auto rebase_tsc(trace_parts<packet::tsc, Packets>& parts, trace_pieces part,
-                          tsc_change how) noexcept -> rebased_tsc {
+                          trace::tsc_change how) noexcept -> rebased_tsc {
     return detail::rebase_tsc(parts, part, false, how);
 }
 /// The same for a whole trace.
 template <class Packets = packet::all>
-constexpr auto rebase_tsc(trace_pieces whole, tsc_change how) noexcept -> rebased_tsc {
+constexpr auto rebase_tsc(trace_pieces whole, trace::tsc_change how) noexcept -> rebased_tsc {
     trace_parts<packet::tsc, Packets> one;
     return detail::rebase_tsc(one, whole, true, how);
 }
@@ -295,4 +291,4 @@ template <class Packets = packet::all>
     return count;
 }
 
-}  // namespace ptspec::vmx
+}  // namespace ptspec::edit

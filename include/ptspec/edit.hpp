@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// Changing traces in place: the part of a guest or a host, addresses and times.
+
+#include <ptspec/edit/keep_part.hpp>
+#include <ptspec/edit/rewrite.hpp>
