@@ -10,7 +10,9 @@
 #include <ptspec/engine/generator.hpp>
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/edit/keep_part.hpp>
-#include <ptspec/edit/rewrite.hpp>
+#include <ptspec/edit/rebase_tsc.hpp>
+#include <ptspec/edit/replace_addresses.hpp>
+#include <ptspec/edit/vmx_packets.hpp>
 
 #include <cstdint>
 #include <cstdio>

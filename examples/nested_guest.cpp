@@ -11,7 +11,7 @@
 #include <ptspec/base/host_memory.hpp>
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/vmx/insert_pip.hpp>
-#include <ptspec/edit/rewrite.hpp>
+#include <ptspec/edit/replace_addresses.hpp>
 #include <ptspec/vmx/nested.hpp>
 #include <ptspec/vmx/world_switch.hpp>
 

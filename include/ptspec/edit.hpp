@@ -4,4 +4,6 @@
 // Changing traces in place: the part of a guest or a host, addresses and times.
 
 #include <ptspec/edit/keep_part.hpp>
-#include <ptspec/edit/rewrite.hpp>
+#include <ptspec/edit/rebase_tsc.hpp>
+#include <ptspec/edit/replace_addresses.hpp>
+#include <ptspec/edit/vmx_packets.hpp>

@@ -148,8 +148,12 @@
 #include <ptspec/trace/write/writer.hpp>
 #include <ptspec/trace/write/synthetic_psb.hpp>
 
-#include <ptspec/edit/trace_pieces.hpp>
-#include <ptspec/edit/rewrite.hpp>
+#include <ptspec/edit/trace_memory.hpp>
+#include <ptspec/edit/chunked_trace.hpp>
+#include <ptspec/edit/replace_addresses.hpp>
+#include <ptspec/edit/rebase_tsc.hpp>
+#include <ptspec/edit/vmx_packets.hpp>
+#include <ptspec/edit/part_options.hpp>
 #include <ptspec/edit/keep_part.hpp>
 
 #include <ptspec/x86/instruction.hpp>

@@ -18896,20 +18896,20 @@ template <class Found = detail::first_ip_form>  // as above
 
 }  // namespace ptspec::trace
 
-// ---- ptspec/edit/trace_pieces.hpp ----
+// ---- ptspec/edit/trace_memory.hpp ----
 
-/// A trace in memory that is read and changed in place.
+/// A trace in memory that is changed in place.
 namespace ptspec::edit {
 
-/// A trace in memory that can be written: in one piece, or in several, as the two of a ring that
-/// wrapped or the regions of a table. Borrowed; the pieces must not overlap.
-class trace_pieces {
+/// A trace in memory that can be written: in one window, or in several, as the two of a ring that
+/// wrapped or the regions of a table. Borrowed; the windows must not overlap.
+class trace_memory {
 public:
-    constexpr trace_pieces(byte_window const* first, size_t count) noexcept
+    constexpr trace_memory(byte_window const* first, size_t count) noexcept
         : first_{first}, count_{count} {}
     template <size_t Count>
-    constexpr trace_pieces(byte_window const (&pieces)[Count]) noexcept
-        : trace_pieces{pieces, Count} {}
+    constexpr trace_memory(byte_window const (&windows)[Count]) noexcept
+        : trace_memory{windows, Count} {}
 
     [[nodiscard]] constexpr auto begin() const noexcept -> byte_window const* { return first_; }
     [[nodiscard]] constexpr auto end() const noexcept -> byte_window const* {
@@ -18928,154 +18928,218 @@ namespace detail {
 
 using namespace ptspec::detail;
 
-/// Reads and writes the bytes of pieces by their offsets in the trace. The first byte of the pieces
-/// may have any offset.
-class piece_bytes {
-    /// The piece of the last access, and the offset of its first byte in the pieces.
+/// Reads and writes the bytes of a trace in memory by their offsets in the trace. The first byte
+/// of the memory may have any offset.
+class trace_bytes {
+    /// The window of the last access, and the offset of its first byte in the memory.
     struct place {
-        size_t piece = 0;
+        size_t window = 0;
         uint64_t begin = 0;
     };
 
-    /// Calls `each(bytes, count)` for the parts of a range of the pieces.
+    /// Calls `each(bytes, count)` for the bytes from an offset in the memory on, window by window.
     template <class Each>
     constexpr void visit(place& here, uint64_t from, uint64_t count, Each const& each) noexcept {
         while (count != 0) {
-            while (from < here.begin) { here.begin -= of_[--here.piece].size; }
-            while (from - here.begin >= of_[here.piece].size) {
-                here.begin += of_[here.piece++].size;
+            while (from < here.begin) { here.begin -= memory_[--here.window].size; }
+            while (from - here.begin >= memory_[here.window].size) {
+                here.begin += memory_[here.window++].size;
             }
             uint64_t const at = from - here.begin;
-            uint64_t const left = of_[here.piece].size - at;
+            uint64_t const left = memory_[here.window].size - at;
             auto const bytes = static_cast<size_t>(left < count ? left : count);
-            each(of_[here.piece].first + at, bytes);
+            each(memory_[here.window].first + at, bytes);
             from += bytes;
             count -= bytes;
         }
     }
 
 public:
-    constexpr explicit piece_bytes(trace_pieces of, uint64_t begin = 0) noexcept
-        : of_{of}, begin_{begin} {
-        for (auto const& piece : of) { size_ += piece.size; }
+    constexpr explicit trace_bytes(trace_memory memory, uint64_t begin = 0) noexcept
+        : memory_{memory}, begin_{begin} {
+        for (auto const& window : memory) { size_ += window.size; }
     }
     [[nodiscard]] constexpr auto size() const noexcept -> uint64_t { return size_; }
     [[nodiscard]] constexpr auto end() const noexcept -> uint64_t { return begin_ + size_; }
 
-    constexpr void read(uint64_t from, uint8_t* to, size_t count) noexcept {
-        visit(read_, from - begin_, count, [&](uint8_t const* part, size_t bytes) {
-            copy_bytes(to, part, bytes);
-            to += bytes;
+    constexpr void read(uint64_t offset, uint8_t* destination, size_t count) noexcept {
+        visit(read_, offset - begin_, count, [&](uint8_t const* bytes, size_t size) {
+            copy_bytes(destination, bytes, size);
+            destination += size;
         });
     }
-    /// Bytes before the pieces are not written.
-    constexpr void write(uint64_t to, byte_view bytes) noexcept {
-        if (to < begin_) {
-            uint64_t const missing = begin_ - to;
+    /// Bytes before the memory are not written.
+    constexpr void write(uint64_t offset, byte_view bytes) noexcept {
+        if (offset < begin_) {
+            uint64_t const missing = begin_ - offset;
             bytes = bytes.from(static_cast<size_t>(missing));
-            to = begin_;
+            offset = begin_;
         }
-        uint8_t const* from = bytes.data();
-        visit(written_, to - begin_, bytes.size(), [&](uint8_t* part, size_t count) {
-            copy_bytes(part, from, count);
-            from += count;
+        uint8_t const* source = bytes.data();
+        visit(written_, offset - begin_, bytes.size(), [&](uint8_t* destination, size_t size) {
+            copy_bytes(destination, source, size);
+            source += size;
         });
     }
-    /// Writes PADs from one offset to another.
-    constexpr void pad(uint64_t from, uint64_t to) noexcept {
-        visit(written_, from - begin_, to - from, [](uint8_t* part, size_t count) {
-            for (size_t i = 0; i < count; ++i) {
-                part[i] = static_cast<uint8_t>(packet::pad{}.raw);
+    /// Writes PADs from one offset up to another.
+    constexpr void pad(uint64_t begin, uint64_t end) noexcept {
+        visit(written_, begin - begin_, end - begin, [](uint8_t* bytes, size_t size) {
+            for (size_t i = 0; i < size; ++i) {
+                bytes[i] = static_cast<uint8_t>(packet::pad{}.raw);
             }
         });
     }
 
 private:
-    trace_pieces of_;
+    trace_memory memory_;
     uint64_t begin_ = 0;
     uint64_t size_ = 0;
     place read_{};
     place written_{};
 };
 
-/// Reads a trace that comes in parts. The reader gets copies of the bytes: a packet may be
+}  // namespace detail
+
+}  // namespace ptspec::edit
+
+// ---- ptspec/edit/detail/tsc_changer.hpp ----
+
+/// How a change of the TSC changes packets.
+namespace ptspec::edit::detail {
+
+/// Changes TSC packets and their TMAs.
+class tsc_changer {
+public:
+    constexpr tsc_changer() noexcept = default;
+    constexpr explicit tsc_changer(trace::tsc_change change) noexcept { set(change); }
+    /// Sets another change from here on. `near_by` is used only the first time.
+    constexpr void set(trace::tsc_change change) noexcept {
+        if (!is_set_) { last_ = change.near_by; }
+        change_ = change;
+        is_set_ = true;
+    }
+
+    /// Source: GEN-200, PKT-315.
+    constexpr auto changed(packet::tsc tsc) noexcept -> packet::tsc {
+        using TSC = packet::tsc::TSC;
+        last_ = trace::tsc_near(tsc.get<TSC>(), last_);
+        has_tsc_ = true;
+        return tsc.with(TSC{wrapped{change_.of(last_)}});
+    }
+    /// Changes the FC of a TMA: TSC - FC, the TSC at the edge of the crystal clock, is changed as
+    /// the TSC is. The offset cancels, and so does the CTC: the crystal clock is not scaled.
+    ///
+    /// Errors: PKT-303 a TMA without a TSC; PKT-340 FC does not fit.
+    /// Source: PKT-300, PKT-303.
+    constexpr auto change(packet::tma& tma) noexcept -> rule {
+        using FC = packet::tma::FC;
+        if (!change_.scales()) { return rule::none; }
+        if (!has_tsc_) { return rule::PKT_303; }
+        has_tsc_ = false;
+        uint64_t const fast = change_.of(last_) - change_.of(last_ - tma.get<FC>());
+        if (fast > low_bits(FC::width)) { return rule::PKT_340; }
+        tma = tma.with(FC{wrapped{fast}});
+        return rule::none;
+    }
+
+private:
+    trace::tsc_change change_{};
+    uint64_t last_ = 0;     ///< the last TSC, before its change, with all 64 bits
+    bool has_tsc_ = false;  ///< since the last TMA
+    bool is_set_ = false;
+};
+
+}  // namespace ptspec::edit::detail
+
+// ---- ptspec/edit/chunked_trace.hpp ----
+
+/// A trace in memory that is read and changed chunk by chunk, as from a ring.
+///
+/// It is changed from the first PSB of the first chunk on, and its packets may continue in the next
+/// chunk: `chunked_trace` keeps what is needed between two calls. Without it each chunk counts as a
+/// trace of its own, and what precedes its first PSB stays as it is: `skipped`.
+namespace ptspec::edit {
+
+namespace detail {
+
+/// Reads a trace that comes in chunks. The reader gets copies of the bytes: a packet may be
 /// overwritten, and a later search for a PSB still finds the original bytes.
 template <class Packets>
-class part_reader {
+class chunk_reader {
 public:
-    /// Where the next part begins, in bytes from the start of the trace.
+    /// Where the next chunk begins, in bytes from the start of the trace.
     [[nodiscard]] constexpr auto begin() const noexcept -> uint64_t { return begin_; }
 
-    /// Calls `each(item)` for the items of a part that begins at `begin()`: at the end of the part
-    /// before it, less the bytes that were kept back. If it has fewer bytes than these the trace
-    /// was interrupted, and is read from its next PSB on.
+    /// Calls `each(item)` for the items of a chunk that begins at `begin()`: the end of the chunk
+    /// before it, less the bytes that were kept back. If it has fewer bytes than were kept back,
+    /// the trace was interrupted, and is read from its next PSB on.
     template <class Each>
-    constexpr void read(piece_bytes& part, bool is_last, Each&& each) {
+    constexpr void read(trace_bytes& chunk, bool is_last, Each&& each) {
         byte_array<room_bytes> room{};
         skipped_ = 0;
-        if (part.size() < kept_back_) { restart(); }
+        if (chunk.size() < kept_back_) { restart(); }
         while (true) {
-            trace::item got = from_.next();
-            got.offset += base_;
-            switch (got.what) {
+            trace::item item = reader_.next();
+            item.offset += base_;
+            switch (item.what) {
                 case trace::item_type::end: return;
                 case trace::item_type::need_input:
-                    if (given_ < part.end()) {
-                        feed(part, room);
+                    if (given_ < chunk.end()) {
+                        feed(chunk, room);
                         continue;
                     }
-                    if (!is_last) { return end_part(part, got.offset); }
-                    from_.finish();
+                    if (!is_last) { return end_chunk(chunk, item.offset); }
+                    reader_.finish();
                     continue;
-                case trace::item_type::lost: skip_to(got.offset); continue;
-                case trace::item_type::damage: search_from(got); break;
-                default: end_search(got.offset); break;
+                case trace::item_type::lost: skip_to(item.offset); continue;
+                case trace::item_type::damage: search_from(item); break;
+                default: end_search(item.offset); break;
             }
-            each(got);
+            each(item);
         }
     }
 
-    /// Of the last part: bytes without packets, before a PSB or after damage, and an incomplete
+    /// Of the last chunk: bytes without packets, before a PSB or after damage, and an incomplete
     /// packet at the end of the trace.
     [[nodiscard]] constexpr auto skipped() const noexcept -> uint64_t { return skipped_; }
-    /// Bytes at the end of the last part that are kept back: a packet, or a PSB, that continues.
+    /// Bytes at the end of the last chunk that are kept back: a packet, or a PSB, that continues.
     [[nodiscard]] constexpr auto kept_back() const noexcept -> size_t { return kept_back_; }
 
 private:
     static constexpr size_t room_bytes = 256;
 
-    constexpr void feed(piece_bytes& part, byte_array<room_bytes>& room) noexcept {
-        uint64_t const left = part.end() - given_;
+    constexpr void feed(trace_bytes& chunk, byte_array<room_bytes>& room) noexcept {
+        uint64_t const left = chunk.end() - given_;
         auto const count = static_cast<size_t>(left < room_bytes ? left : room_bytes);
-        part.read(given_, room.data(), count);
+        chunk.read(given_, room.data(), count);
         given_ += count;
-        (void)from_.feed(borrowed_bytes{room.data(), count});
+        (void)reader_.feed(borrowed_bytes{room.data(), count});
     }
     constexpr void restart() noexcept {
-        from_ = trace::reader<trace::no_hook, Packets>{};
+        reader_ = trace::reader<trace::no_hook, Packets>{};
         base_ = given_ = searched_ = begin_;
         kept_back_ = 0;
         is_searching_ = true;
     }
-    constexpr void end_part(piece_bytes& part, uint64_t at) noexcept {
-        if (is_searching_) { at = begin_of_psb(part); }
-        uint64_t const left = part.end() - at;
+    constexpr void end_chunk(trace_bytes& chunk, uint64_t end) noexcept {
+        if (is_searching_) { end = begin_of_psb(chunk); }
+        uint64_t const left = chunk.end() - end;
         kept_back_ = static_cast<size_t>(left);
-        begin_ = at;
+        begin_ = end;
         if (is_searching_) { skip_to(begin_); }
     }
-    /// Where the last bytes of a part may begin a PSB, or its end. A whole PSB counts: the search
-    /// does not find it before it has the bytes after it.
-    static constexpr auto begin_of_psb(piece_bytes& part) noexcept -> uint64_t {
+    /// The offset of the last bytes of a chunk that may begin a PSB; the chunk's end if there are
+    /// none. A whole PSB counts: the search does not find it before it has the bytes after it.
+    static constexpr auto begin_of_psb(trace_bytes& chunk) noexcept -> uint64_t {
         auto const psb = packet::encode(packet::psb{});
-        uint64_t const size = part.size() < psb.size() ? part.size() : psb.size();
+        uint64_t const size = chunk.size() < psb.size() ? chunk.size() : psb.size();
         byte_array<packet::psb::head_bytes> last{};
-        part.read(part.end() - size, last.data(), static_cast<size_t>(size));
+        chunk.read(chunk.end() - size, last.data(), static_cast<size_t>(size));
         for (auto left = static_cast<size_t>(size); left != 0; --left) {
             byte_view const suffix{last.data() + (size - left), left};
-            if (suffix == byte_view{psb}.first(left)) { return part.end() - left; }
+            if (suffix == byte_view{psb}.first(left)) { return chunk.end() - left; }
         }
-        return part.end();
+        return chunk.end();
     }
     constexpr void skip_to(uint64_t offset) noexcept {
         if (offset <= searched_) { return; }
@@ -19094,7 +19158,7 @@ private:
         is_searching_ = false;
     }
 
-    trace::reader<trace::no_hook, Packets> from_{};
+    trace::reader<trace::no_hook, Packets> reader_{};
     uint64_t base_ = 0;  ///< the offset of the reader's first byte
     uint64_t begin_ = 0;
     uint64_t given_ = 0;     ///< the end of the bytes that the reader has
@@ -19104,89 +19168,34 @@ private:
     bool is_searching_ = true;
 };
 
-/// Calls `each(item)` for the items of a whole trace.
+/// Calls `each(item)` for the items of a trace that comes as one chunk.
 template <class Packets, class Each>
-constexpr void for_each_item(piece_bytes& in, Each&& each) {
-    part_reader<Packets> from;
-    from.read(in, true, each);
+constexpr void for_each_item(trace_bytes& whole, Each&& each) {
+    chunk_reader<Packets> reader;
+    reader.read(whole, true, each);
 }
 
 }  // namespace detail
 
-}  // namespace ptspec::edit
-
-// ---- ptspec/edit/rewrite.hpp ----
-
-/// What a VMM changes in the packets of a guest's trace, in place: `replace_cr3` puts the guest's
-/// CR3 in place of that of shadow paging, `replace_vmcs` the address of a guest hypervisor's VMCS
-/// in place of the VMM's, and `rebase_tsc` changes the TSC where the VMCS did not.
+/// What a rewriting of `Packet` (pip, vmcs or tsc) keeps between the chunks of a trace. A value;
+/// one for each function and trace, so that several functions can change the same chunks.
 ///
-/// A trace that is read part by part, as from a ring, is changed from the first PSB of the first
-/// part on, and its packets may continue in the next part: `trace_parts` keeps what is needed
-/// between two calls. Without it each part counts as a trace of its own, and what precedes its
-/// first PSB stays as it is: `skipped`.
-namespace ptspec::edit {
-
-namespace detail {
-
-/// Changes TSC packets and their TMAs.
-class tsc_changer {
-public:
-    constexpr tsc_changer() noexcept = default;
-    constexpr explicit tsc_changer(trace::tsc_change how) noexcept { set(how); }
-    /// Sets another change from here on. `near_by` is used only the first time.
-    constexpr void set(trace::tsc_change how) noexcept {
-        if (!is_set_) { last_ = how.near_by; }
-        how_ = how;
-        is_set_ = true;
-    }
-
-    /// Source: GEN-200, PKT-315.
-    constexpr auto changed(packet::tsc which) noexcept -> packet::tsc {
-        using tsc = packet::tsc;
-        last_ = trace::tsc_near(which.get<tsc::TSC>(), last_);
-        has_tsc_ = true;
-        return which.with(tsc::TSC{wrapped{how_.of(last_)}});
-    }
-    /// Changes the FC of a TMA: TSC - FC, the TSC at the edge of the crystal clock, is changed as
-    /// the TSC is. The offset cancels, and so does the CTC: the crystal clock is not scaled.
-    ///
-    /// Errors: PKT-303 a TMA without a TSC; PKT-340 FC does not fit.
-    /// Source: PKT-300, PKT-303.
-    constexpr auto change(packet::tma& which) noexcept -> rule {
-        using FC = packet::tma::FC;
-        if (!how_.scales()) { return rule::none; }
-        if (!has_tsc_) { return rule::PKT_303; }
-        has_tsc_ = false;
-        uint64_t const fast = how_.of(last_) - how_.of(last_ - which.get<FC>());
-        if (fast > low_bits(FC::width)) { return rule::PKT_340; }
-        which = which.with(FC{wrapped{fast}});
-        return rule::none;
-    }
-
-private:
-    trace::tsc_change how_{};
-    uint64_t last_ = 0;
-    bool has_tsc_ = false;  ///< since the last TMA
-    bool is_set_ = false;
-};
-
-}  // namespace detail
-
-// ------------------------------------------------------------------------------------ parts
-
-/// What a rewriting of `Packet` (pip, vmcs or tsc) keeps between the parts of a trace. A value; one
-/// for each function and trace, so that several functions can change the same parts.
-///
-/// Each part begins where the one before ended, less the bytes that were kept back. After an
+/// Each chunk begins where the one before ended, less the bytes that were kept back. After an
 /// interruption of the trace, as when a ring was overwritten, begin with a new value.
 template <packet::packet_type Packet, class Packets = packet::all>
-struct trace_parts {
-    detail::part_reader<Packets> from{};
+struct chunked_trace {
+    detail::chunk_reader<Packets> reader{};
     detail::tsc_changer tsc{};
 };
 
-// ------------------------------------------------------------------------ addresses of the host
+}  // namespace ptspec::edit
+
+// ---- ptspec/edit/replace_addresses.hpp ----
+
+/// Changes addresses of the host in a guest's trace in place: `replace_cr3` puts the guest's CR3 in
+/// place of that of shadow paging, and `replace_vmcs` the address of a guest hypervisor's VMCS in
+/// place of the VMM's.
+namespace ptspec::edit {
 
 /// The guest's address for one of the host: a CR3, or that of a VMCS.
 struct [[nodiscard]] guest_address {
@@ -19201,8 +19210,8 @@ struct [[nodiscard]] replaced_addresses {
     /// Bytes that stay as they are, with the addresses that they may have: before the first PSB,
     /// damaged, or of a packet that is incomplete at the end of the trace.
     uint64_t skipped = 0;
-    /// Between parts: the last bytes of the part are the beginning of a packet. They are unchanged:
-    /// give them to the guest later, and here again, at the beginning of the next part.
+    /// Between chunks: the last bytes of the chunk are the beginning of a packet. They are
+    /// unchanged: give them to the guest later, and here again, at the beginning of the next chunk.
     size_t kept_back = 0;
 
     constexpr explicit operator bool() const noexcept { return removed == 0 && skipped == 0; }
@@ -19210,82 +19219,88 @@ struct [[nodiscard]] replaced_addresses {
 
 namespace detail {
 
-/// Replaces a field of each `Packet` of a part.
+/// Replaces a field of each `Packet` of a chunk.
 template <class Packet, class Field, class Packets>
-constexpr auto replace_addresses(trace_parts<Packet, Packets>& parts, trace_pieces part,
+constexpr auto replace_addresses(chunked_trace<Packet, Packets>& chunks, trace_memory memory,
                                  bool is_last, auto& guest_address_of) noexcept
     -> replaced_addresses {
-    piece_bytes bytes{part, parts.from.begin()};
+    trace_bytes chunk{memory, chunks.reader.begin()};
     replaced_addresses result;
-    parts.from.read(bytes, is_last, [&](trace::item const& got) {
-        if (got.what == trace::item_type::resynced) {
+    chunks.reader.read(chunk, is_last, [&](trace::item const& item) {
+        if (item.what == trace::item_type::resynced) {
             // A packet that was replaced may have had its first bytes.
-            bytes.write(got.offset, packet::encode<packet::psb, Packets>({}));
-        } else if (got.packet.is<Packet>()) {
-            auto const which = got.packet.as<Packet>();
-            guest_address const to = guest_address_of(which.template get<Field>());
-            if (to.is_known) {
+            chunk.write(item.offset, packet::encode<packet::psb, Packets>({}));
+        } else if (item.packet.is<Packet>()) {
+            auto const original = item.packet.as<Packet>();
+            guest_address const address = guest_address_of(original.template get<Field>());
+            if (address.is_known) {
+                auto const changed = original.with(Field{wrapped{address.value}});
                 ++result.count;
-                bytes.write(got.offset,
-                            packet::encode<Packet, Packets>(which.with(Field{wrapped{to.value}})));
+                chunk.write(item.offset, packet::encode<Packet, Packets>(changed));
             } else {
                 ++result.removed;
-                bytes.pad(got.offset, got.offset + got.length);
+                chunk.pad(item.offset, item.offset + item.length);
             }
         }
     });
-    result.skipped = parts.from.skipped();
-    result.kept_back = parts.from.kept_back();
+    result.skipped = chunks.reader.skipped();
+    result.kept_back = chunks.reader.kept_back();
     return result;
 }
 
 }  // namespace detail
 
-/// Rewrites the PIPs of a part of a guest's trace in place, for a guest with shadow paging: the
+/// Rewrites the PIPs of a chunk of a guest's trace in place, for a guest with shadow paging: the
 /// processor's CR3 is that of tables which the VMM made, and a PIP shows it. `guest_cr3_of(cr3)`
 /// returns the guest's CR3, in bits 51:5, for one of the processor. A PIP for which it has none is
 /// removed.
 ///
-/// Call it before the guest reads the trace, and once for each part: a CR3 that was replaced is not
-/// one of the processor. Bytes that are `skipped` stay as they are, so this does not hide addresses
-/// of the host from a guest to whose memory the processor wrote. For CR3 filtering, set
-/// `guest_pt::host_cr3_match`, too.
+/// Call it before the guest reads the trace, and once for each chunk: a CR3 that was replaced is
+/// not one of the processor. Bytes that are `skipped` stay as they are, so this does not hide
+/// addresses of the host from a guest to whose memory the processor wrote. For CR3 filtering, set
+/// `vmx::guest_pt::host_cr3_match`, too.
 ///
 /// Source: SDM vol. 3, "Emulation of Intel PT Traced State"; PRG-175, PKT-080, PKT-082.
 template <class Packets, class Map>
-constexpr auto replace_cr3(trace_parts<packet::pip, Packets>& parts, trace_pieces part,
+constexpr auto replace_cr3(chunked_trace<packet::pip, Packets>& chunks, trace_memory chunk,
                            Map&& guest_cr3_of) noexcept -> replaced_addresses {
-    return detail::replace_addresses<packet::pip, packet::pip::CR3>(parts, part, false,
+    return detail::replace_addresses<packet::pip, packet::pip::CR3>(chunks, chunk, false,
                                                                     guest_cr3_of);
 }
 /// The same for a whole trace.
 template <class Packets = packet::all, class Map>
-constexpr auto replace_cr3(trace_pieces whole, Map&& guest_cr3_of) noexcept -> replaced_addresses {
-    trace_parts<packet::pip, Packets> one;
-    return detail::replace_addresses<packet::pip, packet::pip::CR3>(one, whole, true, guest_cr3_of);
+constexpr auto replace_cr3(trace_memory whole, Map&& guest_cr3_of) noexcept -> replaced_addresses {
+    chunked_trace<packet::pip, Packets> only_chunk;
+    return detail::replace_addresses<packet::pip, packet::pip::CR3>(only_chunk, whole, true,
+                                                                    guest_cr3_of);
 }
 
-/// Rewrites the VMCS packets of a part of a trace in place in the same way, for a guest hypervisor
+/// Rewrites the VMCS packets of a chunk of a trace in place in the same way, for a guest hypervisor
 /// that traces its guests: the processor shows the VMCS with which the VMM runs them.
 /// `guest_vmcs_of(address)` returns the address of the guest's VMCS for one of the host.
 ///
 /// Source: PKT-162, PKT-163, GEN-278.
 template <class Packets, class Map>
-constexpr auto replace_vmcs(trace_parts<packet::vmcs, Packets>& parts, trace_pieces part,
+constexpr auto replace_vmcs(chunked_trace<packet::vmcs, Packets>& chunks, trace_memory chunk,
                             Map&& guest_vmcs_of) noexcept -> replaced_addresses {
-    return detail::replace_addresses<packet::vmcs, packet::vmcs::base>(parts, part, false,
+    return detail::replace_addresses<packet::vmcs, packet::vmcs::base>(chunks, chunk, false,
                                                                        guest_vmcs_of);
 }
 /// The same for a whole trace.
 template <class Packets = packet::all, class Map>
-constexpr auto replace_vmcs(trace_pieces whole, Map&& guest_vmcs_of) noexcept
+constexpr auto replace_vmcs(trace_memory whole, Map&& guest_vmcs_of) noexcept
     -> replaced_addresses {
-    trace_parts<packet::vmcs, Packets> one;
-    return detail::replace_addresses<packet::vmcs, packet::vmcs::base>(one, whole, true,
+    chunked_trace<packet::vmcs, Packets> only_chunk;
+    return detail::replace_addresses<packet::vmcs, packet::vmcs::base>(only_chunk, whole, true,
                                                                        guest_vmcs_of);
 }
 
-// -------------------------------------------------------------------------- the time-stamp counter
+}  // namespace ptspec::edit
+
+// ---- ptspec/edit/rebase_tsc.hpp ----
+
+/// Changes the TSC of a guest's trace in place, where the VMCS did not.
+namespace ptspec::edit {
 
 /// The result of `rebase_tsc`.
 struct [[nodiscard]] rebased_tsc {
@@ -19302,48 +19317,55 @@ struct [[nodiscard]] rebased_tsc {
 
 namespace detail {
 
+/// Calls `put(offset, bytes)` for each TSC and TMA of a chunk, changed. Returns the offset of the
+/// first TMA that cannot be changed, and the rule that it breaks.
 template <class Packets>
-constexpr auto rebase_tsc(trace_parts<packet::tsc, Packets>& parts, trace_pieces part, bool is_last,
-                          trace::tsc_change how) noexcept -> rebased_tsc {
-    piece_bytes bytes{part, parts.from.begin()};
+constexpr auto change_times(chunked_trace<packet::tsc, Packets>& chunks, trace_bytes& chunk,
+                            bool is_last, trace::tsc_change change, auto const& put) noexcept
+    -> rebased_tsc {
     rebased_tsc result;
-    auto const pass = [&](trace_parts<packet::tsc, Packets>& with, auto const& put) {
-        with.tsc.set(how);
-        with.from.read(bytes, is_last, [&](trace::item const& got) {
-            auto const write = [&]<class Packet>(Packet const& which) {
-                put(got.offset, byte_view{packet::encode<Packet, Packets>(which)});
-            };
-            if (got.what == trace::item_type::resynced) {
-                write(packet::psb{});  // a TSC may have had its first bytes
-            } else if (got.packet.is<packet::tsc>()) {
-                write(with.tsc.changed(got.packet.as<packet::tsc>()));
-            } else if (got.packet.is<packet::tma>() && how.scales()) {
-                auto tma = got.packet.as<packet::tma>();
-                rule const broken = with.tsc.change(tma);
-                if (broken != rule::none && result.broken == rule::none) {
-                    result.broken = broken;
-                    result.offset = got.offset;
-                }
-                write(tma);
+    chunks.tsc.set(change);
+    chunks.reader.read(chunk, is_last, [&](trace::item const& item) {
+        auto const write = [&]<class Packet>(Packet const& changed) {
+            put(item.offset, byte_view{packet::encode<Packet, Packets>(changed)});
+        };
+        if (item.what == trace::item_type::resynced) {
+            write(packet::psb{});  // a TSC may have had its first bytes
+        } else if (item.packet.is<packet::tsc>()) {
+            write(chunks.tsc.changed(item.packet.as<packet::tsc>()));
+        } else if (item.packet.is<packet::tma>() && change.scales()) {
+            auto tma = item.packet.as<packet::tma>();
+            rule const broken = chunks.tsc.change(tma);
+            if (broken != rule::none && result.broken == rule::none) {
+                result.broken = broken;
+                result.offset = item.offset;
             }
-        });
-    };
-    auto trial = parts;
-    pass(trial, [](uint64_t, byte_view) {});
-    if (result.broken != rule::none) { return result; }
-    pass(parts, [&](uint64_t offset, byte_view packet) {
-        bytes.write(offset, packet);
-        result.count += packet[0] == packet::tsc{}.raw ? 1U : 0U;
+            write(tma);
+        }
     });
-    result.skipped = parts.from.skipped();
-    result.kept_back = parts.from.kept_back();
+    return result;
+}
+
+template <class Packets>
+constexpr auto rebase_tsc(chunked_trace<packet::tsc, Packets>& chunks, trace_memory memory,
+                          bool is_last, trace::tsc_change change) noexcept -> rebased_tsc {
+    trace_bytes chunk{memory, chunks.reader.begin()};
+    auto trial = chunks;
+    auto result = change_times(trial, chunk, is_last, change, [](uint64_t, byte_view) {});
+    if (result.broken != rule::none) { return result; }
+    (void)change_times(chunks, chunk, is_last, change, [&](uint64_t offset, byte_view bytes) {
+        chunk.write(offset, bytes);
+        result.count += bytes[0] == packet::tsc{}.raw ? 1U : 0U;
+    });
+    result.skipped = chunks.reader.skipped();
+    result.kept_back = chunks.reader.kept_back();
     return result;
 }
 
 }  // namespace detail
 
-/// Rewrites the TSC packets of a part of a trace in place, for a guest whose RDTSC the VMM
-/// emulates, or that moved to another processor: then `how` is another one from a part on.
+/// Rewrites the TSC packets of a chunk of a trace in place, for a guest whose RDTSC the VMM
+/// emulates, or that moved to another processor: then `change` is another one from a chunk on.
 ///
 /// MTC, CYC and CBR do not change. With an offset alone, all relations of the clocks stay. With a
 /// multiplier FC changes, too, and MTC and CYC have the guest's time only if its CPUID leaf 15H and
@@ -19351,36 +19373,41 @@ constexpr auto rebase_tsc(trace_parts<packet::tsc, Packets>& parts, trace_pieces
 ///
 /// Errors: with a multiplier: PKT-303 a TMA without a TSC; PKT-340 an FC that has more than 9 bits
 ///         after the change. Then nothing has changed, and the call can be repeated with another
-///         `how`.
+///         `change`.
 /// Source: REG-133, GEN-200, GEN-209, PRG-175, PRG-176, PKT-100, PKT-300, PKT-315, PKT-317.
 template <class Packets>
-constexpr auto rebase_tsc(trace_parts<packet::tsc, Packets>& parts, trace_pieces part,
-                          trace::tsc_change how) noexcept -> rebased_tsc {
-    return detail::rebase_tsc(parts, part, false, how);
+constexpr auto rebase_tsc(chunked_trace<packet::tsc, Packets>& chunks, trace_memory chunk,
+                          trace::tsc_change change) noexcept -> rebased_tsc {
+    return detail::rebase_tsc(chunks, chunk, false, change);
 }
 /// The same for a whole trace.
 template <class Packets = packet::all>
-constexpr auto rebase_tsc(trace_pieces whole, trace::tsc_change how) noexcept -> rebased_tsc {
-    trace_parts<packet::tsc, Packets> one;
-    return detail::rebase_tsc(one, whole, true, how);
+constexpr auto rebase_tsc(trace_memory whole, trace::tsc_change change) noexcept -> rebased_tsc {
+    chunked_trace<packet::tsc, Packets> only_chunk;
+    return detail::rebase_tsc(only_chunk, whole, true, change);
 }
 
-// ------------------------------------------------------------------------------ packets of VMX
+}  // namespace ptspec::edit
+
+// ---- ptspec/edit/vmx_packets.hpp ----
+
+/// Packets that show VMX operation.
+namespace ptspec::edit {
 
 namespace detail {
 
-/// A packet of VMX: PIP with NR, VMCS, and the events of VM entries and exits.
-[[nodiscard]] constexpr auto is_vmx_event(packet::any_packet const& which) noexcept -> bool {
+/// A CFE or EVD packet of a VM entry or a VM exit.
+[[nodiscard]] constexpr auto is_vmx_event(packet::any_packet const& packet) noexcept -> bool {
     using packet::cfe;
     using packet::cfe_type;
     using packet::evd;
     using packet::evd_type;
-    if (which.is<cfe>()) {
-        auto const type = which.as<cfe>().get<cfe::type>();
+    if (packet.is<cfe>()) {
+        auto const type = packet.as<cfe>().get<cfe::type>();
         return type == cfe_type::VMENTRY || type == cfe_type::VMEXIT ||
                type == cfe_type::VMEXIT_INTR;
     }
-    auto const type = which.is<evd>() ? which.as<evd>().get<evd::type>() : evd_type::PFA;
+    auto const type = packet.is<evd>() ? packet.as<evd>().get<evd::type>() : evd_type::PFA;
     return type == evd_type::VMXQ || type == evd_type::VMXR;
 }
 
@@ -19391,77 +19418,23 @@ namespace detail {
 ///
 /// Source: GEN-278, GEN-306, PKT-081, PKT-274.
 template <class Packets = packet::all>
-[[nodiscard]] constexpr auto count_vmx_packets(trace_pieces in) noexcept -> uint64_t {
+[[nodiscard]] constexpr auto count_vmx_packets(trace_memory whole) noexcept -> uint64_t {
     using packet::pip;
-    detail::piece_bytes bytes{in};
+    detail::trace_bytes bytes{whole};
     uint64_t count = 0;
-    detail::for_each_item<Packets>(bytes, [&](trace::item const& got) {
-        auto const& which = got.packet;
-        bool const has_nr = which.is<pip>() && which.as<pip>().get<pip::NR>();
-        count += has_nr || which.is<packet::vmcs>() || detail::is_vmx_event(which) ? 1U : 0U;
+    detail::for_each_item<Packets>(bytes, [&](trace::item const& item) {
+        auto const& packet = item.packet;
+        bool const has_nr = packet.is<pip>() && packet.as<pip>().get<pip::NR>();
+        count += has_nr || packet.is<packet::vmcs>() || detail::is_vmx_event(packet) ? 1U : 0U;
     });
     return count;
 }
 
 }  // namespace ptspec::edit
 
-// ---- ptspec/edit/detail/part_state.hpp ----
+// ---- ptspec/edit/part_options.hpp ----
 
-/// What `keep_part` keeps track of.
-namespace ptspec::edit::detail {
-
-/// Whose code executes.
-enum class world : uint8_t {
-    unknown,
-    host,
-    guest,
-    other_guest,
-};
-
-/// A packet of the original.
-struct part_packet {
-    packet::any_packet which{};
-    uint64_t at = 0;       ///< its offset
-    uint64_t last_ip = 0;  ///< before it
-    uint64_t ip = 0;       ///< the last IP after it
-};
-
-/// A FUP that begins a compound event, and the TIP.PGD that ends it if it is a VM exit.
-struct exit_event {
-    bool has_fup = false;  ///< since then only PIP, VMCS, MODE.Exec and timing packets
-    bool has_pgd = false;
-    uint64_t ip = 0;
-    uint64_t last_ip = 0;  ///< before the FUP
-    uint64_t fup_at = 0;   ///< offsets in the result
-    uint64_t fup_end = 0;
-    uint64_t pgd_at = 0;
-};
-
-/// The IP and mode of a PSB+ that came while tracing was off in the result. They are not in it yet.
-struct start_point {
-    bool is_known = false;
-    uint64_t ip = 0;
-    uint64_t mode = 0;
-};
-
-/// The current PSB+.
-struct current_psb_plus {
-    bool is_open = false;
-    bool is_decided = false;  ///< it is known whose PSB+ it is
-    trace::psb_plus reported{};
-};
-
-}  // namespace ptspec::edit::detail
-
-// ---- ptspec/edit/keep_part.hpp ----
-
-/// The part of a trace that is the guest's, or the host's.
-///
-/// With the three "conceal VMX from PT" controls, the trace of a guest that traces itself (PRG-163)
-/// shows no VMX operation: `count_vmx_packets` is 0. Without them, `keep_part` keeps the guest's or
-/// the host's part of a trace of both, or removes the packets of VMX from a trace of the guest
-/// alone. It needs the PIPs that these controls hide: a trace that was recorded with one of them
-/// cannot be divided.
+/// What `keep_part` keeps of a trace, and what it reports.
 namespace ptspec::edit {
 
 /// Whose part of a trace is kept.
@@ -19507,264 +19480,598 @@ struct [[nodiscard]] kept_part {
     constexpr explicit operator bool() const noexcept { return broken == rule::none; }
 };
 
-namespace detail {
+}  // namespace ptspec::edit
 
-/// The state of `keep_part`.
+// ---- ptspec/edit/detail/part/attribution.hpp ----
+
+/// Whose code executes.
+namespace ptspec::edit::detail {
+
+enum class world : uint8_t {
+    unknown,
+    host,
+    guest,
+    other_guest,
+};
+
+/// Finds to which world the packets of a trace belong.
+class attribution {
+public:
+    constexpr explicit attribution(part_options const& options) noexcept
+        : keep_{options.keep},
+          where_{options.where},
+          wanted_vmcs_{options.vmcs},
+          world_{needs_pip() ? world::unknown : world_of_enable()} {}
+
+    [[nodiscard]] constexpr auto is_known() const noexcept -> bool {
+        return world_ != world::unknown;
+    }
+    /// The side that is kept executes.
+    [[nodiscard]] constexpr auto is_kept() const noexcept -> bool { return keeps(world_); }
+    /// The side that is kept executes after this PIP.
+    [[nodiscard]] constexpr auto is_kept_after(packet::pip pip) const noexcept -> bool {
+        return keeps(world_of(pip));
+    }
+    /// VM transitions do not change TraceEn: PIPs show them.
+    [[nodiscard]] constexpr auto needs_pip() const noexcept -> bool {
+        return where_ == traced_in::both;
+    }
+    /// Packets of several guests are told apart by VMCS packets.
+    [[nodiscard]] constexpr auto needs_vmcs() const noexcept -> bool {
+        return wanted_vmcs_ != part_options::any_vmcs;
+    }
+
+    constexpr void take(packet::pip pip) noexcept { world_ = world_of(pip); }
+    constexpr void take(packet::vmcs vmcs) noexcept {
+        has_vmcs_ = true;
+        vmcs_ = vmcs.get<packet::vmcs::base>();
+    }
+    /// TraceEn rose.
+    constexpr void enable() noexcept { world_ = world_of_enable(); }
+    /// A VM transition may have been missed.
+    constexpr void lose() noexcept { world_ = world::unknown; }
+
+private:
+    [[nodiscard]] constexpr auto world_of_enable() const noexcept -> world {
+        return where_ == traced_in::non_root ? world::guest : world::host;
+    }
+    [[nodiscard]] constexpr auto keeps(world executing) const noexcept -> bool {
+        return executing == (keep_ == side::guest ? world::guest : world::host);
+    }
+    /// Source: PKT-081, PKT-163, PKT-274.
+    [[nodiscard]] constexpr auto world_of(packet::pip pip) const noexcept -> world {
+        if (!pip.get<packet::pip::NR>()) { return world::host; }
+        if (!needs_vmcs()) { return world::guest; }
+        return !has_vmcs_              ? world::unknown
+               : vmcs_ == wanted_vmcs_ ? world::guest
+                                       : world::other_guest;
+    }
+
+    side keep_;
+    traced_in where_;
+    uint64_t wanted_vmcs_;
+    world world_;
+    bool has_vmcs_ = false;
+    uint64_t vmcs_ = 0;  ///< the current VMCS
+};
+
+}  // namespace ptspec::edit::detail
+
+// ---- ptspec/edit/detail/part/writer.hpp ----
+
+/// Writes the packets of a part over the trace that is being read.
+namespace ptspec::edit::detail {
+
+/// A packet of the original.
+struct part_packet {
+    packet::any_packet packet{};
+    uint64_t offset = 0;
+    uint64_t last_ip = 0;  ///< before it
+    uint64_t ip = 0;       ///< the last IP after it
+};
+
+/// What a decoder must know to decode the next packet.
+struct decoder_state {
+    uint64_t last_ip = 0;
+    uint64_t mode = 0;  ///< the last MODE.Exec since the last PSB; 0: none
+    packet::block block = packet::block::none;
+
+    friend constexpr auto operator==(decoder_state const&, decoder_state const&) -> bool = default;
+};
+
+/// Writes packets that remain, never after the bytes that were read.
 ///
-/// Packets that remain are written at `out_`, never after the bytes that were read. While the
-/// result has the decoder state of the original, PADs keep each packet at its offset. A PSB is
-/// always at its offset. After a removal packets follow each other directly until an IP was
+/// While the result has the decoder state of the original, PADs keep each packet at its offset. A
+/// PSB is always at its offset. After a removal packets follow each other directly until an IP was
 /// written: it may need a longer form than in the original, because the last IP is a different one.
 ///
-/// There is always room: the two last IPs differ in their low n bytes only if an IP packet with n
-/// bytes, or the PIP of a VM exit, was removed. Each MODE.Exec that is repeated was removed before.
+/// The packets of the result never need more bytes than those of the original. An IP needs a longer
+/// form, of n bytes, only if the last IPs of result and original differ in the low n bytes: then an
+/// IP packet with n bytes, or the PIP of a VM exit, was removed. A MODE.Exec that is written again
+/// was removed before.
+template <class Packets>
+class part_writer {
+public:
+    decoder_state original{};  ///< before the current packet
+    decoder_state result{};    ///< after the last packet that was written
+    bool is_kept = false;      ///< the side that is kept executes
+    bool is_cut = false;       ///< tracing is off in the result only
+    bool after_ovf = false;    ///< no IP since an OVF
+
+    constexpr explicit part_writer(trace_memory whole) noexcept : bytes_{whole} {}
+
+    /// The bytes of the original that were not overwritten, and those of the result.
+    [[nodiscard]] constexpr auto bytes() noexcept -> trace_bytes& { return bytes_; }
+    /// The bytes of packets that were written.
+    [[nodiscard]] constexpr auto kept() const noexcept -> uint64_t { return kept_; }
+    /// The offset of the next packet.
+    [[nodiscard]] constexpr auto end() const noexcept -> uint64_t { return end_; }
+    /// The offset of the last packet.
+    [[nodiscard]] constexpr auto last() const noexcept -> uint64_t { return last_; }
+    /// True if so many bytes can be written.
+    [[nodiscard]] constexpr auto fits(uint64_t count) const noexcept -> bool {
+        return end_ + count <= limit_;
+    }
+
+    /// The bytes up to an offset were read.
+    constexpr void set_limit(uint64_t offset) noexcept { limit_ = offset; }
+    constexpr void pad_to(uint64_t offset) noexcept {
+        if (end_ >= offset) { return; }
+        bytes_.pad(end_, offset);
+        end_ = offset;
+    }
+    /// Writes a packet whose place in the original is `offset`.
+    template <packet::packet_type Packet>
+    constexpr void put(Packet const& packet, uint64_t offset) noexcept {
+        put_bytes(packet::encode<Packet, Packets>(packet), offset);
+        result.block = packet::block_after(packet, result.block);
+    }
+    /// Writes a packet unchanged.
+    constexpr void put_same(part_packet const& same) noexcept {
+        result.block = packet::block_after<Packets>(same.packet, result.block);
+        put_bytes(byte_view{to_le(same.packet.raw())}.first(same.packet.length()), same.offset);
+    }
+    /// Writes an IP packet: in the original form, if this gives the same IP.
+    template <class Packet>
+    constexpr void put_ip(part_packet const& same) noexcept {
+        auto const packet = same.packet.as<Packet>();
+        if (!packet.has_ip()) { return put_same(same); }
+        if (packet.ip(result.last_ip) == same.ip) {
+            put_same(same);
+        } else {
+            put(Packet::compressed(same.ip, result.last_ip), same.offset);
+        }
+        result.last_ip = same.ip;
+        after_ovf = false;
+    }
+    /// Writes a MODE.Exec if the result has another mode. Source: GEN-236.
+    constexpr void put_mode(uint64_t mode, uint64_t offset) noexcept {
+        if (mode == result.mode) { return; }
+        put(packet::mode_exec{mode}, offset);
+        result.mode = mode;
+    }
+    /// Writes a MODE.Exec unchanged. It has set the mode of the original already.
+    constexpr void put_same_mode(part_packet const& same) noexcept {
+        uint64_t const mode = original.mode;
+        original.mode = result.mode;  // in step up to this packet
+        put_same(same);
+        original.mode = result.mode = mode;
+    }
+    /// Ends an open block of the result whose end was removed: a TNT in it would be a BIP. There is
+    /// room, at least that of the end and the TNT.
+    ///
+    /// Source: PKT-203, PKT-205.
+    constexpr void end_block(uint64_t offset) noexcept {
+        bool const is_open = original.block == packet::block::none &&
+                             result.block != packet::block::none;
+        if (is_open) { put(packet::bep{}, offset); }
+    }
+
+    /// Removes a packet that was written.
+    constexpr void remove(uint64_t begin, uint64_t end) noexcept {
+        bytes_.pad(begin, end);
+        kept_ -= end - begin;
+    }
+    /// Removes what was written after an offset: the packet that has the first byte, too, because a
+    /// TNT may follow it.
+    constexpr void remove_after(uint64_t offset) noexcept {
+        if (end_ <= offset) { return; }
+        uint64_t const first = last_ < offset ? last_ : before_last_;
+        uint64_t const end = first < offset ? first : offset;
+        kept_ -= end_ - end;
+        end_ = end;
+    }
+    /// Nothing is written after this.
+    constexpr void finish() noexcept { bytes_.pad(end_, bytes_.size()); }
+
+private:
+    [[nodiscard]] constexpr auto is_in_step() const noexcept -> bool {
+        return is_kept && !is_cut && original == result;
+    }
+    constexpr void put_bytes(byte_view bytes, uint64_t offset) noexcept {
+        if (is_in_step()) { pad_to(offset); }
+        if (!fits(bytes.size())) { return; }
+        bytes_.write(end_, bytes);
+        before_last_ = last_;
+        last_ = end_;
+        end_ += bytes.size();
+        kept_ += bytes.size();
+    }
+
+    trace_bytes bytes_;
+    uint64_t kept_ = 0;
+    uint64_t end_ = 0;
+    uint64_t last_ = 0;
+    uint64_t before_last_ = 0;  ///< the offset of the packet before the last one
+    uint64_t limit_ = 0;
+};
+
+}  // namespace ptspec::edit::detail
+
+// ---- ptspec/edit/detail/part/flow.hpp ----
+
+/// The control flow of a part: tracing goes off where its side is left, and on where it continues.
+namespace ptspec::edit::detail {
+
+/// A FUP that begins a compound event, and the TIP.PGD that ends it if it is a VM exit.
+struct exit_event {
+    bool has_fup = false;  ///< since then only PIP, VMCS, MODE.Exec and timing packets
+    bool has_pgd = false;
+    uint64_t ip = 0;
+    uint64_t last_ip = 0;  ///< before the FUP
+    uint64_t fup_at = 0;   ///< offsets in the result
+    uint64_t fup_end = 0;
+    uint64_t pgd_at = 0;
+};
+
+/// The IP and mode of a PSB+ that came while tracing was off in the result. They are not in it yet.
+struct start_point {
+    bool is_known = false;
+    uint64_t ip = 0;
+    uint64_t mode = 0;
+};
+
+/// Writes the control flow packets of a part.
+template <class Packets>
+class part_flow {
+public:
+    part_writer<Packets> out;
+    uint64_t left = 0;    ///< times that the side was left
+    uint64_t hidden = 0;  ///< how many of them leave no trace
+
+    constexpr part_flow(trace_memory whole, bool hides_exits) noexcept
+        : out{whole}, hides_exits_{hides_exits} {}
+
+    /// The TIP.PGD of a VM exit was written.
+    [[nodiscard]] constexpr auto has_exit() const noexcept -> bool { return exit_.has_pgd; }
+    /// Tracing goes on in the result at the IP of the last PSB+.
+    [[nodiscard]] constexpr auto has_start() const noexcept -> bool { return start_.is_known; }
+
+    /// The last VM exit can no longer be hidden.
+    constexpr void forget_exit() noexcept { exit_ = {}; }
+    constexpr void forget() noexcept {
+        exit_ = {};
+        start_ = {};
+    }
+    constexpr void set_start_mode(uint64_t mode) noexcept { start_.mode = mode; }
+
+    /// The side that is kept was left: tracing is off in the result. `was_off`: also in the
+    /// original.
+    ///
+    /// Source: GEN-101, GEN-273, GEN-275.
+    constexpr void leave(uint64_t offset, bool was_off) noexcept {
+        if (out.is_cut) { return; }
+        out.is_cut = true;
+        left += 1;
+        if (was_off) { return; }
+        exit_.has_pgd = exit_.has_fup && out.result.block == packet::block::none;
+        exit_.pgd_at = out.end();
+        out.put(packet::tip_pgd{}, offset);
+    }
+    /// Turns tracing on in the result if the IP is known from a PSB+.
+    constexpr void start_if_known(uint64_t offset) noexcept {
+        if (start_.is_known) { start(start_.ip, start_.mode, offset); }
+    }
+
+    /// Writes a packet of the side that is kept.
+    constexpr void put(part_packet const& one, trace::owner bound_to) noexcept {
+        using kind = packet::kind;
+        switch (one.packet.kind()) {
+            case kind::tip_pge: return put_tip_pge(one);
+            case kind::tip: return put_tip(one);
+            case kind::tip_pgd: return put_tip_pgd(one);
+            case kind::fup: return put_fup(one, bound_to);
+            case kind::mode_exec: return put_mode_exec(one);
+            default: return put_branches(one);
+        }
+    }
+    constexpr void put_mode_exec(part_packet const& one) noexcept {
+        if (!out.is_cut) { out.put_same_mode(one); }
+    }
+    /// The FUP of a PSB+. If tracing is off in the result, its IP waits for a packet that needs it.
+    constexpr void put_status_ip(part_packet const& one) noexcept {
+        if (!out.is_cut) {
+            out.template put_ip<packet::fup>(one);
+        } else if (one.packet.as<packet::fup>().has_ip()) {
+            start_ = {.is_known = true, .ip = one.ip};
+        }
+    }
+
+private:
+    /// Turns tracing on in the result, at an IP. After an OVF the IP does not depend on the last
+    /// one, if possible.
+    ///
+    /// Source: GEN-100, GEN-229, GEN-236, PKT-076.
+    constexpr void start(uint64_t ip, uint64_t mode, uint64_t offset) noexcept {
+        using packet::ip_bytes;
+        using packet::tip_pge;
+        start_ = {};
+        if (hides_exit(ip, mode)) { return; }
+        exit_ = {};
+        out.put_mode(mode, offset);
+        auto const form = sign_extended(ip, 48) == ip ? ip_bytes::sign_48 : ip_bytes::full;
+        auto const whole = tip_pge::of(form, ip);
+        bool const takes_whole = out.after_ovf &&
+                                 out.fits(tip_pge::length_of(whole.raw, packet::block::none));
+        out.put(takes_whole ? whole : tip_pge::compressed(ip, out.result.last_ip), offset);
+        out.result.last_ip = ip;
+        out.is_cut = out.after_ovf = false;
+    }
+    /// Removes the FUP and TIP.PGD of the last VM exit, if the guest continues at the same or the
+    /// next instruction: they are at most 15 bytes apart.
+    constexpr auto hides_exit(uint64_t ip, uint64_t mode) noexcept -> bool {
+        if (!hides_exits_ || !exit_.has_pgd || ip - exit_.ip > 15 || mode != out.result.mode) {
+            return false;
+        }
+        out.remove(exit_.fup_at, exit_.fup_end);
+        out.remove(exit_.pgd_at, exit_.pgd_at + packet::tip_pgd::head_bytes);
+        hidden += 1;
+        out.result.last_ip = exit_.last_ip;
+        exit_ = {};
+        out.is_cut = false;
+        return true;
+    }
+
+    constexpr void put_tip_pge(part_packet const& one) noexcept {
+        if (out.is_cut) { return start_at(one, one.packet.as<packet::tip_pge>().has_ip()); }
+        put_target<packet::tip_pge>(one);
+    }
+    /// If tracing is off in the result, it starts at the IP of the TIP. Source: PKT-070, PKT-076.
+    constexpr void put_tip(part_packet const& one) noexcept {
+        start_if_known(one.offset);
+        if (out.is_cut) { return start_at(one, one.packet.as<packet::tip>().has_ip()); }
+        put_target<packet::tip>(one);
+    }
+    constexpr void start_at(part_packet const& one, bool has_ip) noexcept {
+        if (has_ip) { start(one.ip, out.original.mode, one.offset); }
+    }
+    template <class Packet>
+    constexpr void put_target(part_packet const& one) noexcept {
+        exit_ = {};
+        out.put_mode(out.original.mode, one.offset);
+        out.template put_ip<Packet>(one);
+    }
+    constexpr void put_tip_pgd(part_packet const& one) noexcept {
+        start_if_known(one.offset);
+        exit_ = {};
+        if (!out.is_cut) {
+            out.template put_ip<packet::tip_pgd>(one);
+        } else {
+            out.is_cut = false;  // tracing is off in both
+        }
+    }
+    constexpr void put_fup(part_packet const& one, trace::owner bound_to) noexcept {
+        using trace::owner;
+        if (out.is_cut && bound_to == owner::overflow) {
+            return start(one.ip, out.original.mode, one.offset);
+        }
+        start_if_known(one.offset);
+        bool const needs_packet_en = bound_to == owner::asynchronous ||
+                                     bound_to == owner::transaction ||
+                                     bound_to == owner::transaction_abort ||
+                                     bound_to == owner::interrupt_flag;
+        if (out.is_cut && needs_packet_en) { return; }
+        if (bound_to == owner::interrupt_flag) { out.put_mode(out.original.mode, one.offset); }
+        bool const opens = bound_to == owner::asynchronous;
+        exit_ = {.has_fup = opens, .ip = one.ip, .last_ip = out.result.last_ip};
+        out.template put_ip<packet::fup>(one);
+        exit_.fup_at = out.last();
+        exit_.fup_end = out.end();
+    }
+    /// TNT and MODE.TSX.
+    constexpr void put_branches(part_packet const& one) noexcept {
+        exit_.has_fup = false;
+        start_if_known(one.offset);
+        if (out.is_cut) { return; }
+        out.end_block(one.offset);
+        out.put_same(one);
+    }
+
+    bool hides_exits_;
+    exit_event exit_{};
+    start_point start_{};
+};
+
+}  // namespace ptspec::edit::detail
+
+// ---- ptspec/edit/detail/part/held_psb_plus.hpp ----
+
+/// The PSB+ that is being read.
+namespace ptspec::edit::detail {
+
+/// Holds the packets of a PSB+ until it is known whose they are.
+struct held_psb_plus {
+    static constexpr unsigned max_count = 16;  ///< more than a PSB+ has before its PIP
+
+    bool is_open = false;
+    bool is_decided = false;  ///< it is known whose PSB+ it is
+    trace::psb_plus reported{};
+    unsigned count = 0;
+    part_packet packets[max_count]{};
+
+    constexpr void open() noexcept {
+        close();
+        is_open = true;
+    }
+    constexpr void close() noexcept {
+        is_open = is_decided = false;
+        reported = {};
+        count = 0;
+    }
+    constexpr void report(part_packet const& one) noexcept {
+        reported.add(one.packet, {one.offset, one.ip, one.packet.length()});
+    }
+    constexpr void hold(part_packet const& one) noexcept { packets[count++] = one; }
+    /// The packets that show whose PSB+ it is were read, or no more can be held.
+    [[nodiscard]] constexpr auto can_decide(bool needs_vmcs) const noexcept -> bool {
+        using packet::kind;
+        bool const has_all = reported.has(kind::pip) && (!needs_vmcs || reported.has(kind::vmcs));
+        return has_all || count == max_count;
+    }
+};
+
+}  // namespace ptspec::edit::detail
+
+// ---- ptspec/edit/detail/part/keeper.hpp ----
+
+/// What happens with each packet of a trace of which a part is kept.
+namespace ptspec::edit::detail {
+
+/// Reads a trace, and keeps or removes each packet: `side_` says whose it is, `flow_` writes it.
 template <class Packets>
 class part_keeper {
 public:
-    constexpr part_keeper(trace_pieces in, part_options const& how) noexcept
-        : bytes_{in},
-          how_{how},
-          other_tsc_{how.other_tsc},
-          now_{how.where == traced_in::both ? world::unknown : world_of_enable()} {}
+    constexpr part_keeper(trace_memory whole, part_options const& options) noexcept
+        : keep_{options.keep},
+          has_other_tsc_{options.has_other_tsc},
+          other_tsc_{options.other_tsc},
+          side_{options},
+          flow_{whole, options.hides_exits} {
+        out().is_kept = side_.is_kept();
+    }
 
     constexpr auto run() noexcept -> kept_part {
-        for_each_item<Packets>(bytes_, [this](trace::item const& got) { add(got); });
+        for_each_item<Packets>(out().bytes(), [this](trace::item const& item) { add(item); });
         if (psb_.is_open) { end_group(); }
-        bytes_.pad(out_, bytes_.size());
+        out().finish();
+        result_.kept = out().kept();
+        result_.left = flow_.left;
+        result_.hidden = flow_.hidden;
         return result_;
     }
 
 private:
     using kind = packet::kind;
 
-    [[nodiscard]] constexpr auto world_of_enable() const noexcept -> world {
-        return how_.where == traced_in::non_root ? world::guest : world::host;
-    }
-    [[nodiscard]] constexpr auto keeps(world which) const noexcept -> bool {
-        return which == (how_.keep == side::guest ? world::guest : world::host);
-    }
-    [[nodiscard]] constexpr auto keeps() const noexcept -> bool { return keeps(now_); }
-    /// Source: PKT-081, PKT-163, PKT-274.
-    [[nodiscard]] constexpr auto world_of(packet::pip which) const noexcept -> world {
-        if (!which.get<packet::pip::NR>()) { return world::host; }
-        if (how_.vmcs == part_options::any_vmcs) { return world::guest; }
-        return !has_vmcs_ ? world::unknown : vmcs_ == how_.vmcs ? world::guest : world::other_guest;
-    }
+    constexpr auto out() noexcept -> part_writer<Packets>& { return flow_.out; }
     /// PacketEn was 0 before the current packet.
     [[nodiscard]] constexpr auto was_off() const noexcept -> bool {
         return before_ == trace::tracing::off;
     }
 
-    // ----------------------------------------------------------------------- writing
+    // ----------------------------------------------------------------------- whose packets
 
-    /// The result has the decoder state of the original.
-    [[nodiscard]] constexpr auto is_in_step() const noexcept -> bool {
-        return keeps() && !cut_ && last_in_ == last_out_ && mode_in_ == mode_out_ &&
-               block_in_ == block_out_;
+    constexpr void take(packet::pip pip) noexcept {
+        side_.take(pip);
+        out().is_kept = side_.is_kept();
     }
-    [[nodiscard]] constexpr auto fits(uint64_t count) const noexcept -> bool {
-        return out_ + count <= limit_;
+    /// A side may have been left, and a PIP must show which one executes.
+    constexpr void forget_side() noexcept {
+        side_.lose();
+        out().is_kept = false;
     }
-    constexpr void pad_to(uint64_t at) noexcept {
-        if (out_ >= at) { return; }
-        bytes_.pad(out_, at);
-        out_ = at;
+    /// TraceEn rose, without a PSB+: GEN-181, GEN-274.
+    constexpr void enable() noexcept {
+        side_.enable();
+        out().is_kept = side_.is_kept();
     }
-    /// Writes a packet whose place in the original is `at`.
-    constexpr void put_bytes(byte_view which, uint64_t at) noexcept {
-        if (is_in_step()) { pad_to(at); }
-        if (!fits(which.size())) { return; }
-        bytes_.write(out_, which);
-        written_before_ = written_at_;
-        written_at_ = out_;
-        out_ += which.size();
-        result_.kept += which.size();
-    }
-    template <packet::packet_type Packet>
-    constexpr void put(Packet const& which, uint64_t at) noexcept {
-        put_bytes(packet::encode<Packet, Packets>(which), at);
-        block_out_ = packet::block_after(which, block_out_);
-    }
-    /// Writes a packet unchanged.
-    constexpr void put_same(part_packet const& one) noexcept {
-        block_out_ = packet::block_after<Packets>(one.which, block_out_);
-        put_bytes(byte_view{to_le(one.which.raw())}.first(one.which.length()), one.at);
-    }
-    /// Ends an open block of the result whose end was removed: a TNT in it would be a BIP. There is
-    /// room, at least that of the end and the TNT.
-    ///
-    /// Source: PKT-203, PKT-205.
-    constexpr void end_block(uint64_t at) noexcept {
-        bool const is_open = block_in_ == packet::block::none && block_out_ != packet::block::none;
-        if (is_open) { put(packet::bep{}, at); }
-    }
-    /// Writes an IP packet: in the original form, if this gives the same IP.
-    template <class Packet>
-    constexpr void put_ip(part_packet const& one) noexcept {
-        auto const which = one.which.as<Packet>();
-        if (!which.has_ip()) { return put_same(one); }
-        if (which.ip(last_out_) == one.ip) {
-            put_same(one);
-        } else {
-            put(Packet::compressed(one.ip, last_out_), one.at);
-        }
-        last_out_ = one.ip;
-        after_ovf_ = false;
-    }
-    /// Writes a MODE.Exec if the result has another mode. Source: GEN-236.
-    constexpr void put_mode(uint64_t mode, uint64_t at) noexcept {
-        if (mode == mode_out_) { return; }
-        put(packet::mode_exec{mode}, at);
-        mode_out_ = mode;
-    }
-    /// Writes the MODE.Exec of the original, which has set `mode_in_`.
-    constexpr void put_same_mode(part_packet const& one) noexcept {
-        uint64_t const mode = mode_in_;
-        mode_in_ = mode_out_;  // in step up to this packet
-        put_same(one);
-        mode_in_ = mode_out_ = mode;
-    }
-
-    // ----------------------------------------------------------------------- on and off
-
-    /// The side that is kept was left: tracing is off in the result.
-    ///
-    /// Source: GEN-101, GEN-273, GEN-275.
-    constexpr void leave(uint64_t at) noexcept {
-        if (cut_) { return; }
-        cut_ = true;
-        result_.left += 1;
-        if (was_off()) { return; }
-        exit_.has_pgd = exit_.has_fup && block_out_ == packet::block::none;
-        exit_.pgd_at = out_;
-        put(packet::tip_pgd{}, at);
-    }
-    /// Turns tracing on in the result, at an IP. After an OVF the IP does not depend on the last
-    /// one, if possible.
-    ///
-    /// Source: GEN-100, GEN-229, GEN-236, PKT-076.
-    constexpr void start(uint64_t ip, uint64_t mode, uint64_t at) noexcept {
-        using packet::ip_bytes;
-        using packet::tip_pge;
-        start_ = {};
-        if (hides_exit(ip, mode)) { return; }
-        exit_ = {};
-        put_mode(mode, at);
-        auto const form = sign_extended(ip, 48) == ip ? ip_bytes::sign_48 : ip_bytes::full;
-        auto const whole = tip_pge::of(form, ip);
-        bool const takes_whole = after_ovf_ &&
-                                 fits(tip_pge::length_of(whole.raw, packet::block::none));
-        put(takes_whole ? whole : tip_pge::compressed(ip, last_out_), at);
-        last_out_ = ip;
-        cut_ = after_ovf_ = false;
-    }
-    constexpr void start_if_known(uint64_t at) noexcept {
-        if (start_.is_known) { start(start_.ip, start_.mode, at); }
-    }
-    /// Removes the FUP and TIP.PGD of the last VM exit, if the guest continues at the same or the
-    /// next instruction: they are at most 15 bytes apart.
-    constexpr auto hides_exit(uint64_t ip, uint64_t mode) noexcept -> bool {
-        if (!how_.hides_exits || !exit_.has_pgd || ip - exit_.ip > 15 || mode != mode_out_) {
-            return false;
-        }
-        bytes_.pad(exit_.fup_at, exit_.fup_end);
-        bytes_.pad(exit_.pgd_at, exit_.pgd_at + packet::tip_pgd::head_bytes);
-        result_.kept -= exit_.fup_end - exit_.fup_at + packet::tip_pgd::head_bytes;
-        result_.hidden += 1;
-        last_out_ = exit_.last_ip;
-        exit_ = {};
-        cut_ = false;
-        return true;
+    /// Counts a packet that is removed.
+    constexpr void drop(part_packet const& one) noexcept {
+        result_.unattributed += side_.is_known() ? 0 : one.packet.length();
     }
 
     // ----------------------------------------------------------------------- items
 
-    constexpr void add(trace::item const& got) noexcept {
-        switch (got.what) {
-            case trace::item_type::packet: return add_packet(got);
-            case trace::item_type::damage: return add_damage(got);
-            case trace::item_type::resynced: return resume_at(got.offset);
+    constexpr void add(trace::item const& item) noexcept {
+        switch (item.what) {
+            case trace::item_type::packet: return add_packet(item);
+            case trace::item_type::damage: return add_damage(item);
+            case trace::item_type::resynced: return resume_at(item.offset);
             default: return;
         }
     }
-    constexpr void add_damage(trace::item const& got) noexcept {
-        if (got.error == packet::error::truncated) {
-            result_.incomplete += static_cast<uint64_t>(got.skipped);
+    constexpr void add_damage(trace::item const& item) noexcept {
+        if (item.error == packet::error::truncated) {
+            result_.incomplete += static_cast<uint64_t>(item.skipped);
             return;
         }
         if (result_) {
-            result_.broken = got.broken;
-            result_.offset = got.offset;
+            result_.broken = item.broken;
+            result_.offset = item.offset;
         }
         binder_.restart();
-        psb_ = {};
+        psb_.close();
         lose_track();
-        cut_ = true;
+        out().is_cut = true;
     }
     /// Decoding resumes at a PSB after damage. It may begin before the damage, in bytes that were
-    /// taken for packets. These are removed: a TNT may follow the packet that has the first byte.
+    /// taken for packets: these are removed.
     constexpr void resume_at(uint64_t psb) noexcept {
-        if (out_ > psb) {
-            uint64_t const first = written_at_ < psb ? written_at_ : written_before_;
-            uint64_t const end = first < psb ? first : psb;
-            result_.kept -= out_ - end;
-            out_ = end;
-        }
-        limit_ = psb;
-        put(packet::ovf{}, psb);  // if there is room
+        out().remove_after(psb);
+        out().set_limit(psb);
+        out().put(packet::ovf{}, psb);  // if there is room
     }
     /// Packets are lost, perhaps those of a VM transition.
     constexpr void lose_track() noexcept {
         forget();
-        after_ovf_ = true;
-        if (how_.where != traced_in::both) { return; }
-        now_ = world::unknown;
-        cut_ = true;
+        out().after_ovf = true;
+        if (!side_.needs_pip()) { return; }
+        forget_side();
+        out().is_cut = true;
     }
     /// Drops what waits for a later packet.
     constexpr void forget() noexcept {
-        exit_ = {};
-        start_ = {};
+        flow_.forget();
         drops_fup_ = false;
         maybe_enabled_ = false;
     }
 
     // ----------------------------------------------------------------------- packets
 
-    constexpr void add_packet(trace::item const& got) noexcept {
+    constexpr void add_packet(trace::item const& item) noexcept {
         before_ = binder_.state().enabled;
-        trace::binding const bound = binder_.add(got.packet, {got.offset, got.ip, got.length});
-        limit_ = got.offset;
+        trace::binding const bound = binder_.add(item.packet, {item.offset, item.ip, item.length});
+        out().set_limit(item.offset);
         if (psb_.is_open && !bound.in_psb_plus) { end_group(); }
-        limit_ = got.offset + got.length;
-        if (!got.packet.is<packet::pad>()) {
-            dispatch({got.packet, got.offset, last_in_, got.ip}, bound);
+        out().set_limit(item.offset + item.length);
+        auto& original = out().original;
+        if (!item.packet.is<packet::pad>()) {
+            dispatch({item.packet, item.offset, original.last_ip, item.ip}, bound);
         }
-        block_in_ = packet::block_after<Packets>(got.packet, block_in_);
-        last_in_ = got.ip;
+        original.block = packet::block_after<Packets>(item.packet, original.block);
+        original.last_ip = item.ip;
     }
     constexpr void dispatch(part_packet const& one, trace::binding const& bound) noexcept {
-        switch (one.which.kind()) {
+        switch (one.packet.kind()) {
             case kind::psb: return begin_group(one);
             case kind::psbend:
                 if (psb_.is_open) { end_group(); }
-                return put_same(one);
-            case kind::ovf: put_same(one); return lose_track();
+                return out().put_same(one);
+            case kind::ovf: out().put_same(one); return lose_track();
             default: break;
         }
         if (psb_.is_open) { return add_to_group(one); }
-        switch (one.which.kind()) {
+        switch (one.packet.kind()) {
             case kind::tsc:
             case kind::tma: return add_time(one);
-            case kind::cbr: maybe_enabled_ = was_off(); return put_same(one);
+            case kind::cbr: maybe_enabled_ = was_off(); return out().put_same(one);
             case kind::mtc:
-            case kind::cyc: return put_same(one);
+            case kind::cyc: return out().put_same(one);
             case kind::pip: add_pip(one); break;
             case kind::vmcs: add_vmcs(one); break;
             case kind::tip_pge:
             case kind::mode_exec:
-                // TraceEn rose, without a PSB+: GEN-181, GEN-274.
-                if (maybe_enabled_) { now_ = world_of_enable(); }
+                if (maybe_enabled_) { enable(); }
                 add_flow(one, bound);
                 break;
             case kind::tnt_short:
@@ -19777,255 +20084,167 @@ private:
         }
         maybe_enabled_ = false;
     }
-    /// Counts a packet that is removed.
-    constexpr void drop(part_packet const& one) noexcept {
-        result_.unattributed += now_ == world::unknown ? one.which.length() : 0;
-    }
     /// TSC and TMA. Source: GEN-200, PKT-302, PKT-303, PKT-317.
     constexpr void add_time(part_packet const& one) noexcept {
         using packet::tma;
         using packet::tsc;
-        bool const is_tsc = one.which.is<tsc>();
-        if (is_tsc) { has_tsc_ = keeps() || how_.has_other_tsc; }
+        bool const is_tsc = one.packet.is<tsc>();
+        if (is_tsc) { has_tsc_ = side_.is_kept() || has_other_tsc_; }
         if (!has_tsc_) { return drop(one); }
-        if (keeps()) { return put_same(one); }
-        if (is_tsc) { return put(other_tsc_.changed(one.which.as<tsc>()), one.at); }
-        auto changed = one.which.as<tma>();
-        if (other_tsc_.change(changed) == rule::none) { put(changed, one.at); }
+        if (side_.is_kept()) { return out().put_same(one); }
+        if (is_tsc) { return out().put(other_tsc_.changed(one.packet.as<tsc>()), one.offset); }
+        auto changed = one.packet.as<tma>();
+        if (other_tsc_.change(changed) == rule::none) { out().put(changed, one.offset); }
     }
     /// A CR3 write, or a VM transition. Source: PKT-082, PKT-274, GEN-271..273.
     constexpr void add_pip(part_packet const& one) noexcept {
-        auto const pip = one.which.as<packet::pip>();
-        bool const was_kept = keeps();
-        bool const is_kept = keeps(world_of(pip));
-        if (was_kept) { start_if_known(one.at); }
-        now_ = world_of(pip);
+        auto const pip = one.packet.as<packet::pip>();
+        bool const was_kept = side_.is_kept();
+        bool const is_kept = side_.is_kept_after(pip);
+        if (was_kept) { flow_.start_if_known(one.offset); }
+        take(pip);
         if (!is_kept) { return drop(one); }
-        if (was_off() && !exit_.has_pgd) { cut_ = false; }  // tracing is off in both
-        bool const is_new = !has_cr3_out_ || pip.get<packet::pip::CR3>() != cr3_out_;
+        if (was_off() && !flow_.has_exit()) { out().is_cut = false; }  // tracing is off in both
+        bool const is_new = !has_cr3_ || pip.get<packet::pip::CR3>() != cr3_;
         if (was_kept || is_new) { put_pip(one); }
     }
     /// Source: GEN-278, PKT-081.
     constexpr void put_pip(part_packet const& one) noexcept {
         using packet::pip;
-        auto const which = one.which.as<pip>();
-        has_cr3_out_ = true;
-        cr3_out_ = which.get<pip::CR3>();
-        put(which.with(pip::NR{false}), one.at);
+        auto const original = one.packet.as<pip>();
+        has_cr3_ = true;
+        cr3_ = original.get<pip::CR3>();
+        out().put(original.with(pip::NR{false}), one.offset);
     }
     constexpr void add_vmcs(part_packet const& one) noexcept {
-        take(one.which.as<packet::vmcs>());
-        if (!keeps()) { return drop(one); }
-        if (how_.keep == side::host) { put_same(one); }
+        side_.take(one.packet.as<packet::vmcs>());
+        if (!side_.is_kept()) { return drop(one); }
+        put_vmcs(one);
     }
-    constexpr void take(packet::vmcs which) noexcept {
-        has_vmcs_ = true;
-        vmcs_ = which.get<packet::vmcs::base>();
+    constexpr void put_vmcs(part_packet const& one) noexcept {
+        if (keep_ == side::host) { out().put_same(one); }
     }
     /// Events, values, power: packets that do not need PacketEn.
     constexpr void add_other(part_packet const& one) noexcept {
-        if (!keeps()) { return drop(one); }
-        if (how_.keep == side::guest && is_vmx_event(one.which)) {
-            drops_fup_ = one.which.is<packet::cfe>() &&
-                         one.which.as<packet::cfe>().get<packet::cfe::IP>();
+        if (!side_.is_kept()) { return drop(one); }
+        if (keep_ == side::guest && is_vmx_event(one.packet)) {
+            drops_fup_ = one.packet.is<packet::cfe>() &&
+                         one.packet.as<packet::cfe>().get<packet::cfe::IP>();
             return;
         }
-        exit_ = {};
-        start_if_known(one.at);
-        put_same(one);
+        flow_.forget_exit();
+        flow_.start_if_known(one.offset);
+        out().put_same(one);
     }
-
-    // ----------------------------------------------------------------------- control flow
-
     constexpr void add_flow(part_packet const& one, trace::binding const& bound) noexcept {
-        if (one.which.is<packet::mode_exec>()) { mode_in_ = one.which.raw().low; }
-        if (!keeps()) {
-            leave(one.at);
+        if (one.packet.is<packet::mode_exec>()) { out().original.mode = one.packet.raw().low; }
+        if (!side_.is_kept()) {
+            flow_.leave(one.offset, was_off());
             return drop(one);
         }
-        switch (one.which.kind()) {
-            case kind::tip_pge: return add_tip_pge(one);
-            case kind::tip: return add_tip(one);
-            case kind::tip_pgd: return add_tip_pgd(one);
-            case kind::fup: return add_fup(one, bound);
-            case kind::mode_exec:
-                if (!cut_) { put_same_mode(one); }
-                return;
-            default: break;
+        if (one.packet.is<packet::fup>()) {
+            bool const drops = drops_fup_ && bound.to == trace::owner::control_flow;
+            drops_fup_ = false;
+            if (drops) { return; }
         }
-        exit_.has_fup = false;
-        start_if_known(one.at);
-        if (cut_) { return; }
-        end_block(one.at);
-        put_same(one);
-    }
-    constexpr void add_tip_pge(part_packet const& one) noexcept {
-        if (cut_) { return start_at(one, one.which.as<packet::tip_pge>().has_ip()); }
-        exit_ = {};
-        put_mode(mode_in_, one.at);
-        put_ip<packet::tip_pge>(one);
-    }
-    /// If tracing is off in the result, it starts at the IP of the TIP. Source: PKT-070, PKT-076.
-    constexpr void add_tip(part_packet const& one) noexcept {
-        start_if_known(one.at);
-        if (cut_) { return start_at(one, one.which.as<packet::tip>().has_ip()); }
-        exit_ = {};
-        put_mode(mode_in_, one.at);
-        put_ip<packet::tip>(one);
-    }
-    constexpr void start_at(part_packet const& one, bool has_ip) noexcept {
-        if (has_ip) { start(one.ip, mode_in_, one.at); }
-    }
-    constexpr void add_tip_pgd(part_packet const& one) noexcept {
-        start_if_known(one.at);
-        exit_ = {};
-        if (!cut_) {
-            put_ip<packet::tip_pgd>(one);
-        } else {
-            cut_ = false;  // tracing is off in both
-        }
-    }
-    constexpr void add_fup(part_packet const& one, trace::binding const& bound) noexcept {
-        using trace::owner;
-        bool const drops = drops_fup_ && bound.to == owner::control_flow;
-        drops_fup_ = false;
-        if (drops) { return; }
-        if (cut_ && bound.to == owner::overflow) { return start(one.ip, mode_in_, one.at); }
-        start_if_known(one.at);
-        bool const needs_packet_en = bound.to == owner::asynchronous ||
-                                     bound.to == owner::transaction ||
-                                     bound.to == owner::transaction_abort ||
-                                     bound.to == owner::interrupt_flag;
-        if (cut_ && needs_packet_en) { return; }
-        if (bound.to == owner::interrupt_flag) { put_mode(mode_in_, one.at); }
-        bool const opens = bound.to == owner::asynchronous;
-        exit_ = {.has_fup = opens, .ip = one.ip, .last_ip = last_out_};
-        put_ip<packet::fup>(one);
-        exit_.fup_at = written_at_;
-        exit_.fup_end = out_;
+        flow_.put(one, bound.to);
     }
 
     // ----------------------------------------------------------------------- PSB+
 
     constexpr void begin_group(part_packet const& one) noexcept {
         if (psb_.is_open) { end_group(); }
-        if (!keeps() && now_ != world::unknown) { cut_ = true; }
+        if (!side_.is_kept() && side_.is_known()) { out().is_cut = true; }
         forget();
-        pad_to(one.at);
-        put_same(one);
-        psb_ = {.is_open = true};
-        held_count_ = 0;
-        last_out_ = 0;
-        mode_in_ = mode_out_ = 0;
+        out().pad_to(one.offset);
+        out().put_same(one);
+        psb_.open();
+        out().result.last_ip = 0;
+        out().original.mode = out().result.mode = 0;
     }
-    /// Holds the packets of a PSB+ until the PIP shows whose they are.
     constexpr void add_to_group(part_packet const& one) noexcept {
-        bool const is_pip = one.which.is<packet::pip>();
-        psb_.reported.add(one.which, {one.at, one.ip, one.which.length()});
-        if (one.which.is<packet::vmcs>()) { take(one.which.as<packet::vmcs>()); }
+        psb_.report(one);
+        if (one.packet.is<packet::vmcs>()) { side_.take(one.packet.as<packet::vmcs>()); }
         if (psb_.is_decided) {
-            if (is_pip) { now_ = world_of(psb_.reported.pip); }
+            if (one.packet.is<packet::pip>()) { take(psb_.reported.pip); }
             return add_status(one);
         }
-        held_[held_count_++] = one;
-        bool const needs_vmcs = how_.vmcs != part_options::any_vmcs &&
-                                !psb_.reported.has(kind::vmcs);
-        if ((psb_.reported.has(kind::pip) && !needs_vmcs) || held_count_ == max_held) { decide(); }
+        psb_.hold(one);
+        if (psb_.can_decide(side_.needs_vmcs())) { decide(); }
     }
     constexpr void decide() noexcept {
         if (psb_.reported.has(kind::pip)) {
-            now_ = world_of(psb_.reported.pip);
-        } else if (how_.where == traced_in::both && psb_.reported.has_ip) {
-            now_ = world::unknown;  // PIPs need OS
+            take(psb_.reported.pip);
+        } else if (side_.needs_pip() && psb_.reported.has_ip) {
+            forget_side();  // PIPs need OS
         }
         psb_.is_decided = true;
-        uint64_t const last_ip = last_in_;
-        for (unsigned i = 0; i < held_count_; ++i) {
-            last_in_ = held_[i].last_ip;
-            add_status(held_[i]);
+        auto& original = out().original;
+        uint64_t const last_ip = original.last_ip;
+        for (unsigned i = 0; i < psb_.count; ++i) {
+            original.last_ip = psb_.packets[i].last_ip;
+            add_status(psb_.packets[i]);
         }
-        last_in_ = last_ip;
+        original.last_ip = last_ip;
     }
-    /// A status packet. If tracing is off in the result, the IP waits for a packet that needs it.
     constexpr void add_status(part_packet const& one) noexcept {
-        switch (one.which.kind()) {
+        switch (one.packet.kind()) {
             case kind::tsc:
             case kind::tma: return add_time(one);
             case kind::cbr:
             case kind::mtc:
-            case kind::cyc: return put_same(one);
-            case kind::mode_exec: mode_in_ = one.which.raw().low; break;
+            case kind::cyc: return out().put_same(one);
+            case kind::mode_exec: out().original.mode = one.packet.raw().low; break;
             default: break;
         }
-        if (!keeps()) { return drop(one); }
-        switch (one.which.kind()) {
+        if (!side_.is_kept()) { return drop(one); }
+        switch (one.packet.kind()) {
             case kind::pip: return put_pip(one);
-            case kind::vmcs:
-                if (how_.keep == side::host) { put_same(one); }
-                return;
-            case kind::mode_exec:
-                if (!cut_) { put_same_mode(one); }
-                return;
-            case kind::fup:
-                if (!cut_) {
-                    put_ip<packet::fup>(one);
-                } else if (one.which.as<packet::fup>().has_ip()) {
-                    start_ = {.is_known = true, .ip = one.ip};
-                }
-                return;
-            default: return put_same(one);
+            case kind::vmcs: return put_vmcs(one);
+            case kind::mode_exec: return flow_.put_mode_exec(one);
+            case kind::fup: return flow_.put_status_ip(one);
+            default: return out().put_same(one);
         }
     }
     constexpr void end_group() noexcept {
         if (!psb_.is_decided) { decide(); }
         psb_.is_open = false;
-        start_.mode = mode_in_;
-        if (!keeps()) {
-            cut_ = true;  // the PSB+ without IP shows it: PKT-140
-        } else if (!start_.is_known) {
-            cut_ = false;  // tracing is off in both
+        flow_.set_start_mode(out().original.mode);
+        if (!side_.is_kept()) {
+            out().is_cut = true;  // the PSB+ without IP shows it: PKT-140
+        } else if (!flow_.has_start()) {
+            out().is_cut = false;  // tracing is off in both
         }
     }
 
-    static constexpr unsigned max_held = 16;  ///< more than a PSB+ has before its PIP
-
-    piece_bytes bytes_;
-    part_options how_;
+    side keep_;
+    bool has_other_tsc_;
     tsc_changer other_tsc_;
     kept_part result_{};
     trace::binder binder_{};
     trace::tracing before_ = trace::tracing::unknown;  ///< before the current packet
-
-    world now_;
-    bool has_vmcs_ = false;
-    uint64_t vmcs_ = 0;           ///< the current VMCS
+    attribution side_;
+    part_flow<Packets> flow_;
+    held_psb_plus psb_{};
     bool maybe_enabled_ = false;  ///< TraceEn may have risen: only timing packets since a CBR
-
-    uint64_t out_ = 0;             ///< the offset where the next packet is written
-    uint64_t written_at_ = 0;      ///< the offset of the last packet written
-    uint64_t written_before_ = 0;  ///< of the packet before it
-    uint64_t limit_ = 0;           ///< the end of the bytes that were read
-    uint64_t last_in_ = 0;         ///< the last IP of the original
-    uint64_t last_out_ = 0;        ///< the last IP of the result
-    uint64_t mode_in_ = 0;   ///< the last MODE.Exec of the original since the last PSB; 0: none
-    uint64_t mode_out_ = 0;  ///< the same of the result
-    packet::block block_in_ = packet::block::none;   ///< before the current packet
-    packet::block block_out_ = packet::block::none;  ///< of the result
-    uint64_t cr3_out_ = 0;                           ///< of the last PIP of the result
-    bool has_cr3_out_ = false;
-    bool cut_ = false;        ///< tracing is off in the result only
-    bool after_ovf_ = false;  ///< no IP since an OVF
-    bool has_tsc_ = true;     ///< the last TSC of the original is in the result
-    bool drops_fup_ = false;  ///< the FUP of a CFE that was removed follows
-    exit_event exit_{};
-    start_point start_{};
-
-    current_psb_plus psb_{};
-    unsigned held_count_ = 0;
-    part_packet held_[max_held]{};
+    bool drops_fup_ = false;      ///< the FUP of a CFE that was removed follows
+    bool has_tsc_ = true;         ///< the last TSC of the original is in the result
+    bool has_cr3_ = false;        ///< a PIP is in the result
+    uint64_t cr3_ = 0;            ///< of the last one
 };
 
-}  // namespace detail
+}  // namespace ptspec::edit::detail
+
+// ---- ptspec/edit/keep_part.hpp ----
+
+/// The part of a trace that is the guest's, or the host's.
+///
+/// With the three "conceal VMX from PT" controls, the trace of a guest that traces itself (PRG-163)
+/// shows no VMX operation: `count_vmx_packets` is 0. Without them, `keep_part` keeps the guest's or
+/// the host's part of a trace of both, or removes the packets of VMX from a trace of the guest
+/// alone. It needs the PIPs that these controls hide: a trace that was recorded with one of them
+/// cannot be divided.
+namespace ptspec::edit {
 
 /// Keeps the guest's or the host's packets of a trace, in place. Packets that are removed become
 /// PADs, here or later; the size does not change. To a decoder the result is the trace of that side
@@ -20056,8 +20275,9 @@ private:
 ///         PKT-053..062, PKT-076, PKT-081, PKT-082, PKT-136, PKT-140, PKT-151..156, PKT-163,
 ///         PKT-250..256, PKT-274, PKT-317.
 template <class Packets = packet::all>
-constexpr auto keep_part(trace_pieces in, part_options const& how = {}) noexcept -> kept_part {
-    return detail::part_keeper<Packets>{in, how}.run();
+constexpr auto keep_part(trace_memory whole, part_options const& options = {}) noexcept
+    -> kept_part {
+    return detail::part_keeper<Packets>{whole, options}.run();
 }
 
 }  // namespace ptspec::edit

@@ -4,7 +4,6 @@
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/simulate/ports.hpp>
 #include <ptspec/vmx/controls.hpp>
-#include <ptspec/edit/rewrite.hpp>
 #include <ptspec/vmx/world_switch.hpp>
 
 using namespace ptspec;
@@ -22,17 +21,3 @@ auto enter_guest(vmx::guest_pt& guest, vmx::host_pt& host, simulate::msr_model<1
 #endif
 }
 }  // namespace entry_without_controls
-
-namespace parts_of_another_rewriting {
-/// These parts of a trace were found for PIPs; a new TSC offset changes TSCs.
-// expect: no matching function for call to
-#ifndef SHOULD_FAIL
-using changed = packet::tsc;
-#else
-using changed = packet::pip;
-#endif
-
-auto rebase(edit::trace_parts<changed>& parts, byte_window const (&part)[1]) -> bool {
-    return static_cast<bool>(edit::rebase_tsc(parts, part, {.offset = 1}));
-}
-}  // namespace parts_of_another_rewriting

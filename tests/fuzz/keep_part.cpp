@@ -2,8 +2,8 @@
 // Fuzzes the rewriting of traces in place: `keep_part` and `rebase_tsc`.
 //
 //   byte 0       bit 0 the host's part, bits 2:1 where TraceEn is 1, bit 3 one VMCS, bit 4 shows
-//                VM exits, bit 5 changes the TSC of the other side, bits 7:6 pieces - 1
-//   byte 1       the size of each piece but the last
+//                VM exits, bit 5 changes the TSC of the other side, bits 7:6 windows - 1
+//   byte 1       the size of each window but the last
 //   8 bytes      the multiplier of the TSC
 //   the rest     the trace
 
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <ptspec/edit/keep_part.hpp>
+#include <ptspec/edit/rebase_tsc.hpp>
 
 #include <fuzz/check.hpp>
 
@@ -23,7 +24,7 @@ constexpr uint64_t base_of_vmcs = 0x7000;
 
 struct setting {
     edit::part_options how;
-    unsigned pieces;
+    unsigned windows;
     size_t size;
     byte_view bytes;
 };
@@ -38,22 +39,22 @@ auto setting_of(fuzz::input from) -> setting {
     all.how.hides_exits = (choice & 16) == 0;
     all.how.has_other_tsc = (choice & 32) != 0;
     all.how.other_tsc = {.multiplier = from.number(), .offset = 5};
-    all.pieces = 1 + (choice >> 6);
+    all.windows = 1 + (choice >> 6);
     all.bytes = from.rest().first(4096);
     return all;
 }
 
-/// A trace in pieces, each in an allocation of exactly its size.
-class pieces {
+/// A trace in windows, each in an allocation of exactly its size.
+class owned_trace {
 public:
-    pieces(setting const& what, unsigned count) {
+    owned_trace(setting const& what, unsigned count) {
         auto rest = what.bytes;
         for (unsigned i = 0; i < count; ++i) {
             add(i + 1 == count ? rest : rest.first(what.size));
             rest = rest.from(what.size);
         }
     }
-    [[nodiscard]] auto all() const -> edit::trace_pieces { return {list_.data(), list_.size()}; }
+    [[nodiscard]] auto all() const -> edit::trace_memory { return {list_.data(), list_.size()}; }
     [[nodiscard]] auto joined() const -> std::vector<uint8_t> {
         std::vector<uint8_t> bytes;
         for (auto const& one : list_) {
@@ -95,12 +96,12 @@ auto contents_of(byte_view bytes) -> contents {
 }
 
 void check_part(setting const& what) {
-    pieces const one{what, 1};
-    pieces const many{what, what.pieces};
+    owned_trace const one{what, 1};
+    owned_trace const many{what, what.windows};
     auto const got = edit::keep_part(one.all(), what.how);
     auto const same = edit::keep_part(many.all(), what.how);
     auto const result = one.joined();
-    require(result == many.joined(), "the pieces of a trace do not matter");
+    require(result == many.joined(), "the windows of a trace do not matter");
     require(got.broken == same.broken && got.offset == same.offset && got.kept == same.kept &&
                 got.unattributed == same.unattributed && got.left == same.left,
             "nor for the result");
@@ -119,14 +120,14 @@ void check_part(setting const& what) {
 }
 
 void check_tsc(setting const& what) {
-    pieces const one{what, 1};
-    pieces const many{what, what.pieces};
+    owned_trace const one{what, 1};
+    owned_trace const many{what, what.windows};
     auto const before = one.joined();
     auto const got = edit::rebase_tsc(one.all(), what.how.other_tsc);
     auto const same = edit::rebase_tsc(many.all(), what.how.other_tsc);
     auto const result = one.joined();
     require(got.broken == same.broken && got.count == same.count && got.skipped == same.skipped,
-            "the pieces do not matter");
+            "the windows do not matter");
     require(result == many.joined(), "nor for the bytes");
     require(got.broken == rule::none || result == before, "a refused change changes nothing");
     trace::reader old{byte_view{before}};
@@ -140,29 +141,29 @@ void check_tsc(setting const& what) {
     }
 }
 
-/// The same change of a trace that comes in parts, as from a ring. Without damage nothing differs.
-void check_parts(setting const& what) {
-    pieces const whole{what, 1};
-    pieces const same{what, 1};
+/// The same change of a trace that comes in chunks, as from a ring. Without damage nothing differs.
+void check_chunks(setting const& what) {
+    owned_trace const whole{what, 1};
+    owned_trace const same{what, 1};
     auto const expected = edit::rebase_tsc(whole.all(), {.offset = 5});
     auto const window = *same.all().begin();
-    edit::trace_parts<packet::tsc> parts;
+    edit::chunked_trace<packet::tsc> chunks;
     uint64_t count = 0;
     uint64_t skipped = 0;
     size_t begin = 0;
     size_t end = 0;
     while (end != window.size) {
         end = window.size - end <= what.size ? static_cast<size_t>(window.size) : end + what.size;
-        byte_window const part[] = {{window.first + begin, end - begin}};
-        auto const got = edit::rebase_tsc(parts, part, {.offset = 5});
-        require(got.kept_back <= end - begin, "no more than the part is kept back");
+        byte_window const chunk[] = {{window.first + begin, end - begin}};
+        auto const got = edit::rebase_tsc(chunks, chunk, {.offset = 5});
+        require(got.kept_back <= end - begin, "no more than the chunk is kept back");
         count += got.count;
         skipped += got.skipped;
         begin = end - got.kept_back;
         if (what.size == 0) { break; }
     }
     if (what.size == 0 || contents_of(what.bytes).damage != 0) { return; }
-    require(same.joined() == whole.joined(), "the parts of a trace do not matter");
+    require(same.joined() == whole.joined(), "the chunks of a trace do not matter");
     require(count == expected.count && skipped + (end - begin) >= expected.skipped,
             "all packets are changed");
 }
@@ -173,6 +174,6 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
     auto const what = setting_of({data, size});
     check_part(what);
     check_tsc(what);
-    check_parts(what);
+    check_chunks(what);
     return 0;
 }

@@ -2,7 +2,6 @@
 #include <ptspec/vmx/insert_pip.hpp>
 
 #include <ptspec/simulate/ports.hpp>
-#include <ptspec/edit/rewrite.hpp>
 #include <ptspec/vmx/world_switch.hpp>
 
 #include <support/check_twice.hpp>

@@ -4,7 +4,7 @@
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/simulate/recording_port.hpp>
 #include <ptspec/vmx/insert_pip.hpp>
-#include <ptspec/edit/rewrite.hpp>
+#include <ptspec/edit/replace_addresses.hpp>
 #include <ptspec/vmx/controls.hpp>
 
 #include <support/check_twice.hpp>
