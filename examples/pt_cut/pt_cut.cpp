@@ -134,15 +134,15 @@ struct settings {
     std::optional<range> bytes{};
     std::optional<std::uint64_t> around{};
     std::optional<std::uint64_t> segments{};
-    changes how{};
+    changes replaced{};
 };
 
-/// The argument of an option that replaces values: `zero`, or the word for `change::map`.
-auto parse_change(tool::command_line& line, std::string_view map = {}) -> change {
+/// The argument of an option that replaces values: `zero`, or the word for `value_change::map`.
+auto parse_change(tool::command_line& line, std::string_view map = {}) -> value_change {
     auto const option = line.argument();
     auto const value = line.value();
-    if (value == "zero") { return change::zero; }
-    if (!map.empty() && value == map) { return change::map; }
+    if (value == "zero") { return value_change::zero; }
+    if (!map.empty() && value == map) { return value_change::map; }
     throw tool::failure{option + " takes " +
                         (map.empty() ? "zero" : std::string{map} + " or zero")};
 }
@@ -158,46 +158,46 @@ auto parse_ratio(std::string_view text) -> clock_ratio {
     return {static_cast<std::uint32_t>(*ebx), static_cast<std::uint32_t>(*eax)};
 }
 
-void make_private(changes& how) {
-    how = {.ip = change::map,
-           .offsets = true,
-           .cr3 = change::map,
-           .vmcs = change::map,
-           .tsc = change::map,
-           .ratio = how.ratio,
-           .ptw = change::zero,
-           .evd = change::zero,
-           .bip = change::zero,
-           .mnt = change::zero,
-           .mwait = change::zero};
+void make_private(changes& replaced) {
+    replaced.offsets = true;
+    replaced.values = {.ip = value_change::map,
+                       .cr3 = value_change::map,
+                       .vmcs = value_change::map,
+                       .tsc = value_change::map,
+                       .ptw = value_change::zero,
+                       .evd = value_change::zero,
+                       .bip = value_change::zero,
+                       .mnt = value_change::zero,
+                       .mwait = value_change::zero};
 }
 
 /// Parses an option that replaces values. Returns false when it is none.
-auto parse_replacement(tool::command_line& line, changes& how) -> bool {
+auto parse_replacement(tool::command_line& line, changes& replaced) -> bool {
+    auto& values = replaced.values;
     if (line.is("--private")) {
-        make_private(how);
+        make_private(replaced);
     } else if (line.is("--ip")) {
-        how.ip = parse_change(line, "map");
+        values.ip = parse_change(line, "map");
     } else if (line.is("--offsets")) {
-        how.offsets = true;
+        replaced.offsets = true;
     } else if (line.is("--cr3")) {
-        how.cr3 = parse_change(line, "map");
+        values.cr3 = parse_change(line, "map");
     } else if (line.is("--vmcs")) {
-        how.vmcs = parse_change(line, "map");
+        values.vmcs = parse_change(line, "map");
     } else if (line.is("--tsc")) {
-        how.tsc = parse_change(line, "rebase");
+        values.tsc = parse_change(line, "rebase");
     } else if (line.is("--ratio")) {
-        how.ratio = parse_ratio(line.value());
+        replaced.ratio = parse_ratio(line.value());
     } else if (line.is("--ptw")) {
-        how.ptw = parse_change(line);
+        values.ptw = parse_change(line);
     } else if (line.is("--evd")) {
-        how.evd = parse_change(line, "map");
+        values.evd = parse_change(line, "map");
     } else if (line.is("--bip")) {
-        how.bip = parse_change(line);
+        values.bip = parse_change(line);
     } else if (line.is("--mnt")) {
-        how.mnt = parse_change(line);
+        values.mnt = parse_change(line);
     } else if (line.is("--mwait")) {
-        how.mwait = parse_change(line);
+        values.mwait = parse_change(line);
     } else {
         return false;
     }
@@ -205,26 +205,26 @@ auto parse_replacement(tool::command_line& line, changes& how) -> bool {
 }
 
 /// Parses an option that selects segments. Returns false when it is none.
-auto parse_selection(tool::command_line& line, settings& how) -> bool {
+auto parse_selection(tool::command_line& line, settings& options) -> bool {
     if (line.is("--psb")) {
         auto const text = line.value();
         auto const one = number(text);
-        how.psb = one ? range{*one, *one} : parse_range(text, 10);
-        if (!how.psb || how.psb->last == 0 || how.psb->first > how.psb->last ||
+        options.psb = one ? range{*one, *one} : parse_range(text, 10);
+        if (!options.psb || options.psb->last == 0 || options.psb->first > options.psb->last ||
             text.starts_with('0')) {
             throw tool::failure{"--psb takes numbers of segments from 1 on: A-B, A, A- or -B"};
         }
     } else if (line.is("--bytes")) {
-        how.bytes = parse_range(line.value(), 16);
-        if (!how.bytes || how.bytes->first >= how.bytes->last) {
+        options.bytes = parse_range(line.value(), 16);
+        if (!options.bytes || options.bytes->first >= options.bytes->last) {
             throw tool::failure{"--bytes takes hexadecimal offsets, FROM-TO, FROM- or -TO"};
         }
     } else if (line.is("--around")) {
-        how.around = number(line.value(), 16);
-        if (!how.around) { throw tool::failure{"--around takes a hexadecimal offset"}; }
+        options.around = number(line.value(), 16);
+        if (!options.around) { throw tool::failure{"--around takes a hexadecimal offset"}; }
     } else if (line.is("--segments")) {
-        how.segments = number(line.value());
-        if (how.segments.value_or(0) == 0) {
+        options.segments = number(line.value());
+        if (options.segments.value_or(0) == 0) {
             throw tool::failure{"--segments takes a number, at least 1"};
         }
     } else {
@@ -233,19 +233,21 @@ auto parse_selection(tool::command_line& line, settings& how) -> bool {
     return true;
 }
 
-void refuse_contradictions(settings const& how) {
-    if (!how.trace) { throw tool::failure{"nothing to read: give a trace; see --help"}; }
-    if (!how.list && !how.out) { throw tool::failure{"no output: give -o OUT, or --list"}; }
-    if (how.list && how.out) { throw tool::failure{"--list writes no trace: give no -o"}; }
-    if (how.psb.has_value() + how.bytes.has_value() + how.around.has_value() > 1) {
+void refuse_contradictions(settings const& options) {
+    if (!options.trace) { throw tool::failure{"nothing to read: give a trace; see --help"}; }
+    if (!options.list && !options.out) { throw tool::failure{"no output: give -o OUT, or --list"}; }
+    if (options.list && options.out) { throw tool::failure{"--list writes no trace: give no -o"}; }
+    if (options.psb.has_value() + options.bytes.has_value() + options.around.has_value() > 1) {
         throw tool::failure{"--psb, --bytes and --around select segments: give one"};
     }
-    if (how.map && how.map == how.out) { throw tool::failure{"--save-map and -o name one file"}; }
-    if (how.segments && !how.around) { throw tool::failure{"--segments needs --around"}; }
-    if (how.how.offsets && how.how.ip == change::keep) {
+    if (options.map && options.map == options.out) {
+        throw tool::failure{"--save-map and -o name one file"};
+    }
+    if (options.segments && !options.around) { throw tool::failure{"--segments needs --around"}; }
+    if (options.replaced.offsets && options.replaced.values.ip == value_change::keep) {
         throw tool::failure{"--offsets needs --ip map"};
     }
-    if (how.how.ratio && how.how.tsc != change::map) {
+    if (options.replaced.ratio && options.replaced.values.tsc != value_change::map) {
         throw tool::failure{"--ratio needs --tsc rebase"};
     }
 }
@@ -268,7 +270,7 @@ auto segment_with(segments all, std::uint64_t offset) -> std::size_t {
 
 /// The selected segments, and the number of the first, counted from 0.
 struct selection {
-    segments which{};
+    segments all{};
     std::size_t first = 0;
 };
 
@@ -277,34 +279,34 @@ auto between(segments all, std::uint64_t first, std::uint64_t last) -> selection
     return {all.subspan(begin, static_cast<std::size_t>(last - first + 1)), begin};
 }
 
-auto select(segments all, std::uint64_t size, settings const& how) -> selection {
-    if (how.psb) {
-        if (how.psb->first > all.size()) {
+auto select(segments all, std::uint64_t size, settings const& options) -> selection {
+    if (options.psb) {
+        if (options.psb->first > all.size()) {
             throw tool::failure{"--psb: the trace has " + std::to_string(all.size()) + " segments"};
         }
-        auto const first = std::max<std::uint64_t>(how.psb->first, 1) - 1;
-        auto const last = std::min<std::uint64_t>(how.psb->last, all.size()) - 1;
+        auto const first = std::max<std::uint64_t>(options.psb->first, 1) - 1;
+        auto const last = std::min<std::uint64_t>(options.psb->last, all.size()) - 1;
         return between(all, first, last);
     }
-    if (how.bytes || how.around) {
-        auto const from = how.bytes ? how.bytes->first : *how.around;
+    if (options.bytes || options.around) {
+        auto const from = options.bytes ? options.bytes->first : *options.around;
         if (from >= size) {
-            throw tool::failure{std::string{how.bytes ? "--bytes" : "--around"} +
+            throw tool::failure{std::string{options.bytes ? "--bytes" : "--around"} +
                                 ": the trace ends at " + hex(size)};
         }
         auto const at = segment_with(all, from);
-        if (how.bytes) {
-            auto const to = std::min(how.bytes->last, size);
+        if (options.bytes) {
+            auto const to = std::min(options.bytes->last, size);
             auto const got = between(all, at, segment_with(all, to - 1));
-            auto const begin = got.which.front().begin;
-            auto const end = got.which.back().end();
+            auto const begin = got.all.front().begin;
+            auto const end = got.all.back().end();
             if (begin != from || end != to) {
                 tool::print_error("bytes " + hex(from) + '-' + hex(to) + " rounded to " +
                                   hex(begin) + '-' + hex(end));
             }
             return got;
         }
-        auto const count = how.segments.value_or(3);
+        auto const count = options.segments.value_or(3);
         auto const before = std::min<std::uint64_t>((count - 1) / 2, at);
         auto const after = std::min<std::uint64_t>(count / 2, all.size() - 1 - at);
         return between(all, at - before, at + after);
@@ -312,71 +314,70 @@ auto select(segments all, std::uint64_t size, settings const& how) -> selection 
     return between(all, 0, all.size() - 1);
 }
 
-void append_value(std::string& line, std::string_view name,
-                  std::optional<std::uint64_t> const& value) {
-    listing::text_fields to{line};
-    if (value) {
-        to.hex(name, *value);
+void append_value(std::string& line, std::string_view name, bool is_known, std::uint64_t value) {
+    listing::text_fields fields{line};
+    if (is_known) {
+        fields.hex(name, value);
     } else {
-        to.nothing(name);
+        fields.nothing(name);
     }
 }
 
-void print_list(selection const& of) {
+void print_list(selection const& selected) {
     tool::output out;
-    auto number = of.first;
-    for (auto const& one : of.which) {
+    auto number = selected.first;
+    for (auto const& one : selected.all) {
         std::string line = std::to_string(++number) + ' ';
         listing::append_offset(line, one.begin);
         listing::text_fields fields{line};
         fields.number("bytes", one.bytes);
         fields.number("packets", one.packets);
         fields.number("dropped", one.dropped);
-        append_value(line, "tsc", one.tsc);
-        append_value(line, "ip", one.ip);
+        append_value(line, "tsc", one.has_tsc, one.tsc);
+        append_value(line, "ip", one.has_ip, one.ip);
         out.write(line += '\n');
     }
     out.close();
 }
 
 /// Reports the bytes of the selection that are not written.
-void report_dropped(contents const& in, selection const& of) {
-    if (of.first == 0 && in.skipped != 0) {
-        tool::print_error(std::to_string(in.skipped) + " bytes before the first PSB: dropped");
+void report_dropped(contents const& trace, selection const& selected) {
+    if (selected.first == 0 && trace.skipped != 0) {
+        tool::print_error(std::to_string(trace.skipped) + " bytes before the first PSB: dropped");
     }
     std::uint64_t damaged = 0;
     std::uint64_t bytes = 0;
     std::optional<std::uint64_t> first;
-    for (auto const& one : of.which) {
+    for (auto const& one : selected.all) {
         if (!first && one.is_damaged) { first = one.begin + one.bytes; }
         damaged += one.is_damaged ? 1 : 0;
         bytes += one.dropped;
     }
     if (first) {
         tool::print_error("damage in " + std::to_string(damaged) + " of " +
-                          std::to_string(of.which.size()) + " segments, the first at " +
+                          std::to_string(selected.all.size()) + " segments, the first at " +
                           hex(*first) + ": " + std::to_string(bytes) + " bytes dropped");
     }
 }
 
 // ------------------------------------------------------------------------------------- the output
 
-auto read_all(tool::input& from) -> std::vector<std::uint8_t> {
-    constexpr std::size_t piece = std::size_t{1} << 20;
+auto read_all(tool::input& input) -> std::vector<std::uint8_t> {
+    constexpr std::size_t step = std::size_t{1} << 20;
     std::vector<std::uint8_t> bytes;
-    bytes.reserve(static_cast<std::size_t>(from.size()) + 1);
-    while (!from.at_end()) {
+    bytes.reserve(static_cast<std::size_t>(input.size()) + 1);
+    while (!input.at_end()) {
         auto const before = bytes.size();
-        bytes.resize(std::max(before + piece, bytes.capacity()));
-        bytes.resize(before + from.read(bytes.data() + before, bytes.size() - before));
+        bytes.resize(std::max(before + step, bytes.capacity()));
+        bytes.resize(before + input.read(bytes.data() + before, bytes.size() - before));
     }
-    if (bytes.empty()) { throw tool::unreadable{from.name() + ": is empty"}; }
+    if (bytes.empty()) { throw tool::unreadable{input.name() + ": is empty"}; }
     return bytes;
 }
 
-void append_packet(std::vector<std::uint8_t>& out, packet::any_packet const& one) {
-    auto const bits = one.raw();
-    for (unsigned i = 0; i < one.length(); ++i) {
+void append_packet(std::vector<std::uint8_t>& out, packet::any_packet const& packet) {
+    auto const bits = packet.raw();
+    for (unsigned i = 0; i < packet.length(); ++i) {
         auto const word = i < 8 ? bits.low : bits.high;
         out.push_back(static_cast<std::uint8_t>(word >> 8 * (i % 8) & 0xFF));
     }
@@ -388,95 +389,97 @@ auto view_of(std::vector<std::uint8_t> const& bytes) -> std::string_view {
 
 /// Writes a file, then reads it: what was checked is what is on the disk.
 void write_and_compare(std::string const& path, std::vector<std::uint8_t> const& bytes) {
-    tool::output to{path};
-    to.write(view_of(bytes));
-    to.close();
+    tool::output out{path};
+    out.write(view_of(bytes));
+    out.close();
     struct ::stat about{};
     if (path == "-" || ::stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) { return; }
     tool::input written{path};
     if (read_all(written) != bytes) { throw tool::failure{path + ": has other bytes"}; }
 }
 
-auto cut(byte_view trace, segments which, settings const& how) -> int {
-    originals const values{trace, which, how.how};
-    rewriter replace{values, how.how};
+auto cut(byte_view trace, segments selected, settings const& options) -> int {
+    auto const& changes = options.replaced.values;
+    originals const values{trace, selected, changes};
+    replacements by{values, options.replaced};
     std::vector<std::uint8_t> out;
     std::uint64_t size = 0;
-    for (auto const& one : which) { size += one.bytes; }
+    for (auto const& one : selected) { size += one.bytes; }
     out.reserve(static_cast<std::size_t>(size));
-    for_each_packet(trace, which,
-                    [&](trace::item const& one) { append_packet(out, replace(one)); });
+    for_each_packet(trace, selected, [&](trace::item const& item) {
+        append_packet(out, edit::replace_values(item, changes, by));
+    });
 
-    output_check check{values, how.how, replace, byte_view{out}};
-    for_each_packet(trace, which, [&](trace::item const& one) { check.next(one); });
-    if (auto const wrong = check.end()) {
-        tool::print_error("nothing written: " + *wrong);
+    output_check check{values, changes, by, byte_view{out}};
+    for_each_packet(trace, selected, [&](trace::item const& item) { check.next(item); });
+    if (auto const problem = check.end()) {
+        tool::print_error("nothing written: " + *problem);
         return not_private;
     }
-    write_and_compare(*how.out, out);
-    if (how.map) {
-        tool::output to{*how.map};
-        to.write(replace.table());
-        to.close();
+    write_and_compare(*options.out, out);
+    if (options.map) {
+        tool::output map{*options.map};
+        map.write(by.table());
+        map.close();
     }
     return done;
 }
 
 auto run(tool::command_line& line) -> int {
-    settings how;
+    settings options;
     while (line.next()) {
         if (line.is_help()) {
             tool::print(usage);
             return done;
         }
         if (line.is("-o")) {
-            how.out = line.value();
+            options.out = line.value();
         } else if (line.is("--list")) {
-            how.list = true;
+            options.list = true;
         } else if (line.is("--drop-damaged")) {
-            how.drop_damaged = true;
+            options.drop_damaged = true;
         } else if (line.is("--save-map")) {
-            how.map = line.value();
-        } else if (parse_selection(line, how) || parse_replacement(line, how.how)) {
+            options.map = line.value();
+        } else if (parse_selection(line, options) || parse_replacement(line, options.replaced)) {
             continue;
         } else if (!line.is_operand()) {
             line.refuse();
-        } else if (how.trace) {
+        } else if (options.trace) {
             throw tool::failure{"takes one trace, not also " + line.argument()};
         } else {
-            how.trace = line.argument();
+            options.trace = line.argument();
         }
     }
-    refuse_contradictions(how);
+    refuse_contradictions(options);
 
-    tool::input from{*how.trace};
-    for (auto const* path : {&how.out, &how.map}) {
-        if (*path && **path != "-" && from.is(**path)) {
+    tool::input input{*options.trace};
+    for (auto const* path : {&options.out, &options.map}) {
+        if (*path && **path != "-" && input.is(**path)) {
             throw tool::failure{**path + ": is both the trace and an output"};
         }
     }
-    auto const bytes = read_all(from);
-    tool::require_raw_trace(from.name(), byte_view{bytes});
-    auto const in = contents_of(byte_view{bytes});
-    if (in.all.empty()) {
+    auto const bytes = read_all(input);
+    tool::require_raw_trace(input.name(), byte_view{bytes});
+    auto const trace = contents_of(byte_view{bytes});
+    if (trace.all.empty()) {
         tool::print_error("no PSB to cut at");
         return no_psb;
     }
-    auto const chosen = select(in.all, bytes.size(), how);
-    if (how.list) {
+    auto const chosen = select(trace.all, bytes.size(), options);
+    if (options.list) {
         print_list(chosen);
         return done;
     }
-    report_dropped(in, chosen);
-    if (!how.drop_damaged) { return cut(byte_view{bytes}, chosen.which, how); }
+    report_dropped(trace, chosen);
+    if (!options.drop_damaged) { return cut(byte_view{bytes}, chosen.all, options); }
     std::vector<segment> undamaged;
-    std::copy_if(chosen.which.begin(), chosen.which.end(), std::back_inserter(undamaged),
+    std::copy_if(chosen.all.begin(), chosen.all.end(), std::back_inserter(undamaged),
                  [](segment const& one) { return !one.is_damaged; });
     if (undamaged.empty()) {
         tool::print_error("each segment is damaged: nothing written");
         return no_psb;
     }
-    return cut(byte_view{bytes}, undamaged, how);
+    return cut(byte_view{bytes}, undamaged, options);
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// Changing traces in place: the part of a guest or a host, addresses and times.
+// Cutting and changing traces: segments, values, and of a guest or host its part.
 
 #include <ptspec/edit/keep_part.hpp>
 #include <ptspec/edit/rebase_tsc.hpp>
 #include <ptspec/edit/replace_addresses.hpp>
+#include <ptspec/edit/replace_values.hpp>
+#include <ptspec/edit/segment.hpp>
 #include <ptspec/edit/vmx_packets.hpp>

@@ -148,6 +148,8 @@
 #include <ptspec/trace/write/writer.hpp>
 #include <ptspec/trace/write/synthetic_psb.hpp>
 
+#include <ptspec/edit/segment.hpp>
+#include <ptspec/edit/replace_values.hpp>
 #include <ptspec/edit/trace_memory.hpp>
 #include <ptspec/edit/chunked_trace.hpp>
 #include <ptspec/edit/replace_addresses.hpp>
