@@ -12,6 +12,7 @@
 #include <ptspec/cpu/periods.hpp>
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver.hpp>
+#include <ptspec/edit.hpp>
 #include <ptspec/engine/generator.hpp>
 #include <ptspec/engine/output/output.hpp>
 #include <ptspec/flow.hpp>
@@ -132,6 +133,20 @@ static_assert([] {
                        to.indirect(0x40'2000) == rule::none && to.indirect(0x40'2042) == rule::none;
     uint8_t const expected[] = {0x0C, 0x6D, 0x00, 0x20, 0x40, 0x00, 0x00, 0x00, 0x2D, 0x42, 0x20};
     return whole && out.written() == byte_view{expected};
+}());
+
+// PSB+ with TSC 1000H and a PIP of CR3 75000H, which shadow paging uses for the guest's CR3 5000H.
+// The guest's time began at TSC F00H of the host.
+static_assert([] {
+    uint8_t bytes[] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
+                       0x02, 0x82, 0x02, 0x82, 0x19, 0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00,
+                       0x02, 0x43, 0x00, 0x75, 0x00, 0x00, 0x00, 0x00, 0x02, 0x23};
+    byte_window const trace[] = {{bytes, sizeof bytes}};
+    auto const replaced = edit::replace_cr3(trace, [](uint64_t cr3) {
+        return edit::guest_address{.is_known = cr3 == 0x7'5000, .value = 0x5000};
+    });
+    auto const rebased = edit::rebase_tsc(trace, {.offset = 0 - uint64_t{0xF00}});
+    return replaced && replaced.count == 1 && bytes[27] == 0x05 && rebased && bytes[18] == 0x01;
 }());
 
 // What a processor executes, and what it writes for that: a TNT and a TIP with two bytes of IP.

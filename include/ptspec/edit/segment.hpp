@@ -25,6 +25,7 @@ struct segment {
 
 namespace detail {
 
+template <class Packets>
 constexpr void add_item(segment& current, trace::item const& item) noexcept {
     if (item.what == trace::item_type::damage) { current.is_damaged = true; }
     if (item.what != trace::item_type::packet) { return; }
@@ -38,7 +39,7 @@ constexpr void add_item(segment& current, trace::item const& item) noexcept {
         if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) { return packet.has_ip(); }
         return false;
     };
-    if (!current.has_ip && packet::visit(has_ip, item.packet)) {
+    if (!current.has_ip && packet::visit<Packets>(has_ip, item.packet)) {
         current.has_ip = true;
         current.ip = item.ip;
     }
@@ -72,7 +73,7 @@ template <class Packets = packet::all, callable<segment const&> Found>
             is_open = true;
             current = {.begin = item.offset};
         }
-        if (is_open) { detail::add_item(current, item); }
+        if (is_open) { detail::add_item<Packets>(current, item); }
     }
     if (is_open) { end_at(trace.size()); }
     return skipped;
