@@ -26824,10 +26824,10 @@ template <same_as<capabilities> Capabilities = capabilities>
 /// other memory.
 ///
 /// Source: SDM vol. 3, "VM Functions"; PRG-183.
-[[nodiscard]] constexpr auto eptp_switching_exits(controls const& set, ia32_rtit_ctl now) noexcept
+[[nodiscard]] constexpr auto eptp_switching_exits(controls const& set, ia32_rtit_ctl ctl) noexcept
     -> bool {
     return set.secondary.get<reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr>() &&
-           now.get<ia32_rtit_ctl::TraceEn>();
+           ctl.get<ia32_rtit_ctl::TraceEn>();
 }
 
 /// CPUID.07H.0:EBX for a guest without Intel PT.
@@ -26926,23 +26926,23 @@ constexpr auto first_broken(Capabilities const& caps, msr_list list, step where,
 }
 
 template <class Capabilities>
-constexpr auto load(Capabilities const& caps, msr_list list, step where, msr_state now,
-                    access::processor_context const& code, access::policy const& how) noexcept
+constexpr auto load(Capabilities const& caps, msr_list list, step where, msr_state state,
+                    access::processor_context const& code, access::policy const& policy) noexcept
     -> transition {
     auto const failed = first_broken(caps, list, where, [&](msr_list_entry const& entry) {
-        auto const checked = access::check_write(caps, now, entry.index, entry.value, 0, how);
+        auto const checked = access::check_write(caps, state, entry.index, entry.value, 0, policy);
         if (checked.what == access::outcome::general_protection) { return checked.broken; }
-        now = access::apply(caps, now, entry.index, entry.value, code).state;
+        state = access::apply(caps, state, entry.index, entry.value, code).state;
         return rule::none;
     });
-    return {failed, now};
+    return {failed, state};
 }
 
 /// Source: REG-012..017, PRG-165, PRG-166.
 template <class Capabilities>
-constexpr auto store(Capabilities const& caps, msr_list list, msr_state const& now,
+constexpr auto store(Capabilities const& caps, msr_list list, msr_state const& state,
                      bool as_failure) noexcept -> violation {
-    bool const tracing = now.ctl.get<ia32_rtit_ctl::TraceEn>();
+    bool const tracing = state.ctl.get<ia32_rtit_ctl::TraceEn>();
     return first_broken(caps, list, step::exit_store, [&](msr_list_entry const& entry) {
         auto const checked = access::check_read(caps, entry.index);
         bool const faults = checked.what == access::outcome::general_protection;
@@ -26958,22 +26958,22 @@ constexpr auto store(Capabilities const& caps, msr_list list, msr_state const& n
 ///
 /// Source: REG-125.
 template <class Capabilities>
-constexpr auto load_guest(Capabilities const& caps, vmcs_fields const& fields, msr_state now,
+constexpr auto load_guest(Capabilities const& caps, vmcs_fields const& fields, msr_state state,
                           access::processor_context const& code) noexcept -> msr_state {
-    now.in_vmx_operation = true;
+    state.in_vmx_operation = true;
     bool const load = fields.set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>();
-    return load ? access::apply(caps, now, fields.guest_ctl, code).state : now;
+    return load ? access::apply(caps, state, fields.guest_ctl, code).state : state;
 }
 
 /// Source: REG-126.
 template <class Capabilities>
-constexpr auto load_host(Capabilities const& caps, vmcs_fields const& fields, msr_state now,
-                         access::processor_context const& code, access::policy const& how) noexcept
-    -> transition {
-    now.in_vmx_operation = true;
+constexpr auto load_host(Capabilities const& caps, vmcs_fields const& fields, msr_state state,
+                         access::processor_context const& code,
+                         access::policy const& policy) noexcept -> transition {
+    state.in_vmx_operation = true;
     bool const clear = fields.set.vm_exit.get<reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL>();
-    if (clear) { now = access::apply(caps, now, ia32_rtit_ctl{}, code).state; }
-    return load(caps, fields.exit_load, step::exit_load, now, code, how);
+    if (clear) { state = access::apply(caps, state, ia32_rtit_ctl{}, code).state; }
+    return load(caps, fields.exit_load, step::exit_load, state, code, policy);
 }
 
 /// The value may break any rule that a WRMSR checks: no processor holds such a value, so that a
@@ -26997,34 +26997,34 @@ constexpr auto is_bad_guest_ctl(Capabilities const& caps, controls const& set,
 /// Source: SDM vol. 3, "VM Entries"; REG-010, REG-125, REG-129..132, REG-135, PRG-162, PRG-165.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto vm_entry(Capabilities const& caps, vmcs_fields const& fields,
-                                      msr_state const& now,
+                                      msr_state const& state,
                                       access::processor_context const& code = {},
-                                      access::policy const& how = {}) noexcept -> transition {
-    rule const broken = broken_rule(caps, fields.set, now.ctl);
-    if (broken != rule::none) { return {{broken, step::control_checks}, now}; }
+                                      access::policy const& policy = {}) noexcept -> transition {
+    rule const broken = broken_rule(caps, fields.set, state.ctl);
+    if (broken != rule::none) { return {{broken, step::control_checks}, state}; }
     if (detail::is_bad_guest_ctl(caps, fields.set, fields.guest_ctl)) {
-        return {{rule::REG_131, step::guest_state_checks}, now};
+        return {{rule::REG_131, step::guest_state_checks}, state};
     }
     return detail::load(caps, fields.entry_load, step::entry_load,
-                        detail::load_guest(caps, fields, now, code), code, how);
+                        detail::load_guest(caps, fields, state, code), code, policy);
 }
 
 /// Executes a VM exit: the MSR-store list, which does not change the state, then the clear of
-/// IA32_RTIT_CTL, then the MSR-load list. `now` is the state of the guest, `code` the context of
-/// the host. The guest-state field, where it exists, has `now.ctl` afterwards.
+/// IA32_RTIT_CTL, then the MSR-load list. `state` is the state of the guest, `code` the context of
+/// the host. The guest-state field, where it exists, has `state.ctl` afterwards.
 ///
 /// Errors: a VMX abort, with the rule and the entry of the list.
 /// Source: SDM vol. 3, "VM Exits"; REG-010, REG-126, REG-127, PRG-165..167.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto vm_exit(Capabilities const& caps, vmcs_fields const& fields,
-                                     msr_state const& now,
+                                     msr_state const& state,
                                      access::processor_context const& code = {},
-                                     access::policy const& how = {}) noexcept -> transition {
-    if (auto const violated = detail::store(caps, fields.exit_store, now, true);
+                                     access::policy const& policy = {}) noexcept -> transition {
+    if (auto const violated = detail::store(caps, fields.exit_store, state, true);
         violated.broken != rule::none) {
-        return {violated, now};
+        return {violated, state};
     }
-    return detail::load_host(caps, fields, now, code, how);
+    return detail::load_host(caps, fields, state, code, policy);
 }
 
 /// Calls `found` with every violation of a VM entry from the state `host` and of the VM exit that
@@ -27039,20 +27039,20 @@ template <same_as<capabilities> Capabilities = capabilities>
 ///         PRG-165, PRG-166.
 template <same_as<capabilities> Capabilities, callable<violation> Found>
 constexpr void check(Capabilities const& caps, vmcs_fields const& fields, msr_state const& host,
-                     Found&& found, access::policy const& how = {}) noexcept {
+                     Found&& found, access::policy const& policy = {}) noexcept {
     find_broken_rules(caps, fields.set, host.ctl,
                       [&](rule broken) { found(violation{broken, step::control_checks}); });
     if (detail::is_bad_guest_ctl(caps, fields.set, fields.guest_ctl)) {
         found(violation{rule::REG_131, step::guest_state_checks});
     }
     auto const entered = detail::load(caps, fields.entry_load, step::entry_load,
-                                      detail::load_guest(caps, fields, host, {}), {}, how);
+                                      detail::load_guest(caps, fields, host, {}), {}, policy);
     if (!entered) { found(entered.violated); }
     if (entered) {
         auto const stored = detail::store(caps, fields.exit_store, entered.state, false);
         if (stored.broken != rule::none) { found(stored); }
     }
-    auto const left = detail::load_host(caps, fields, entered.state, {}, how);
+    auto const left = detail::load_host(caps, fields, entered.state, {}, policy);
     if (!left) { found(left.violated); }
 }
 
@@ -27284,17 +27284,17 @@ namespace detail {
 ///
 /// Source: REG-046, REG-163, PRG-174, PRG-184, PRG-185.
 template <class Capabilities>
-constexpr void limit_leaf_14(Capabilities& guest, guest_policy const& how) noexcept {
+constexpr void limit_leaf_14(Capabilities& guest, guest_policy const& policy) noexcept {
     using ebx = reg::cpuid_14h_0_ebx;
     using ecx = reg::cpuid_14h_0_ecx;
     using eax_1 = reg::cpuid_14h_1_eax;
     Capabilities const host = guest;
     bool const has_ranges = host.leaf_14_0_eax.raw != 0;
     guest.leaf_14_0_eax = {has_ranges ? 1U : 0U};
-    guest.leaf_14_0_ebx = {host.leaf_14_0_ebx.raw & how.features.raw & offered_features};
+    guest.leaf_14_0_ebx = {host.leaf_14_0_ebx.raw & policy.features.raw & offered_features};
     // A region of a shadow table is as contiguous as host memory, so tables need many regions, and
     // a single range becomes a table.
-    bool const translated = how.output == guest_output::guest_physical ||
+    bool const translated = policy.output == guest_output::guest_physical ||
                             host.has_topa_of_many_entries();
     guest.leaf_14_0_ecx = reg::cpuid_14h_0_ecx{}.with(
         ecx::TOPAOUT{translated && host.supports(cpu::output_scheme::topa)},
@@ -27302,7 +27302,7 @@ constexpr void limit_leaf_14(Capabilities& guest, guest_policy const& how) noexc
         ecx::SNGLRNGOUT{translated && host.supports(cpu::output_scheme::single_range)},
         ecx::LIP{host.ip_payload() == cpu::ip_payload::linear});
     auto const ranges = guest.address_ranges();
-    uint32_t const most = ranges < how.address_ranges ? ranges : how.address_ranges;
+    uint32_t const most = ranges < policy.address_ranges ? ranges : policy.address_ranges;
     auto const encodings = [&](uint64_t periods, bool enumerated) {
         return has_ranges && enumerated ? wrapped{periods} : wrapped{0};
     };
@@ -27319,7 +27319,7 @@ constexpr void limit_leaf_14(Capabilities& guest, guest_policy const& how) noexc
 
 /// The Intel PT that a guest of these processors may see: what all of them have and what a VMM can
 /// virtualize. Not offered: output to the trace transport subsystem, trigger tracing, reserved
-/// bits, PEBS output, and what `how` excludes. If the guest gets no Intel PT, `value` has none.
+/// bits, PEBS output, and what `policy` excludes. If the guest gets no Intel PT, `value` has none.
 ///
 /// Several processors are the core types of a hybrid part, or the hosts between which the guest
 /// may migrate. The clocks must match what the guest's TSC shows.
@@ -27331,26 +27331,26 @@ constexpr void limit_leaf_14(Capabilities& guest, guest_policy const& how) noexc
 ///         PRG-174, PRG-184, PRG-185.
 template <same_as<capabilities> Capabilities>
 [[nodiscard]] constexpr auto guest_capabilities(Capabilities const* hosts, size_t count,
-                                                guest_policy const& how = {}) noexcept
+                                                guest_policy const& policy = {}) noexcept
     -> guest_offer {
     if (count == 0) { return {rule::PRG_174}; }
     guest_offer made{rule::none, hosts[0]};
     bool same_ip_payload = true;
-    for (size_t i = 1; i < count && !how.pinned; ++i) {
+    for (size_t i = 1; i < count && !policy.pinned; ++i) {
         auto const both = cpu::common(made.value, hosts[i]);
         made.value = both.value;
         same_ip_payload = same_ip_payload && both.same_ip_payload;
         made.hides_core_type = true;
     }
     auto const support = made.value.vmx();
-    bool const is_translated = how.output == guest_output::shadow ||
+    bool const is_translated = policy.output == guest_output::shadow ||
                                support == cpu::vmx_support::whole;
     made.broken = !made.value.has_pt()                ? rule::REG_001
                   : support == cpu::vmx_support::none ? rule::REG_121
                   : !is_translated                    ? rule::PRG_170
                   : !same_ip_payload                  ? rule::PRG_174
                                                       : rule::none;
-    detail::limit_leaf_14(made.value, how);
+    detail::limit_leaf_14(made.value, policy);
     if (made && !made.value.has_output_msrs()) { made.broken = rule::PRG_174; }
     if (!made) {
         made.value = without_pt(made.value);
@@ -27359,9 +27359,11 @@ template <same_as<capabilities> Capabilities>
     made.value.perf_capabilities = made.value.perf_capabilities.with(
         reg::ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL{false});
     // The size of the component is 0 where it differs between the processors.
-    if (!how.xsaves || made.value.leaf_0d_8_eax.raw == 0) { detail::hide_xsaves_state(made.value); }
-    if (how.output == guest_output::shadow) { detail::hide_guest_physical_output(made.value); }
-    if (!how.nested) { detail::hide_vmx(made.value); }
+    if (!policy.xsaves || made.value.leaf_0d_8_eax.raw == 0) {
+        detail::hide_xsaves_state(made.value);
+    }
+    if (policy.output == guest_output::shadow) { detail::hide_guest_physical_output(made.value); }
+    if (!policy.nested) { detail::hide_vmx(made.value); }
     return made;
 }
 
@@ -27371,9 +27373,9 @@ template <same_as<capabilities> Capabilities>
 /// Source: PRG-170, PRG-174.
 template <same_as<capabilities> Capabilities>
 [[nodiscard]] constexpr auto guest_capabilities(Capabilities const& host,
-                                                guest_policy const& how = {}) noexcept
+                                                guest_policy const& policy = {}) noexcept
     -> guest_offer {
-    return guest_capabilities(&host, 1, how);
+    return guest_capabilities(&host, 1, policy);
 }
 
 // ------------------------------------------------------------------------------------ CPUID
@@ -27385,8 +27387,8 @@ inline constexpr uint32_t hybrid = 1U << 15;
 
 /// A number in the leaf of address widths.
 template <class Field, class Capabilities>
-constexpr auto number_in(Capabilities const& of) noexcept -> uint64_t {
-    return of.leaf_80000008_eax.template get<Field>();
+constexpr auto number_in(Capabilities const& caps) noexcept -> uint64_t {
+    return caps.leaf_80000008_eax.template get<Field>();
 }
 
 /// `Flag` as `from` has it; the other bits of a register.
@@ -27411,25 +27413,28 @@ constexpr auto with_flag_of(Word from, uint32_t rest) noexcept -> uint32_t {
 template <same_as<guest_offer> Offer>
 [[nodiscard]] constexpr auto answer(Offer const& guest, uint32_t leaf, uint32_t subleaf,
                                     cpuid_registers rest) noexcept -> cpuid_registers {
-    auto const& of = guest.value;
+    auto const& caps = guest.value;
     if (leaf == 0x07 && subleaf == 0) {
-        rest.ebx = detail::with_flag_of<reg::cpuid_07h_0_ebx::INTEL_PT>(of.leaf_07_0_ebx, rest.ebx);
+        rest.ebx = detail::with_flag_of<reg::cpuid_07h_0_ebx::INTEL_PT>(caps.leaf_07_0_ebx,
+                                                                        rest.ebx);
         if (guest.hides_core_type) { rest.edx &= ~detail::hybrid; }
     } else if (leaf == 0x0D && subleaf == 1) {
-        rest.ecx = detail::with_flag_of<reg::cpuid_0dh_1_ecx::PT_STATE>(of.leaf_0d_1_ecx, rest.ecx);
+        rest.ecx = detail::with_flag_of<reg::cpuid_0dh_1_ecx::PT_STATE>(caps.leaf_0d_1_ecx,
+                                                                        rest.ecx);
     } else if (leaf == 0x0D && subleaf == 8) {
-        return {of.leaf_0d_8_eax.raw, 0, of.leaf_0d_8_ecx.raw, 0};
+        return {caps.leaf_0d_8_eax.raw, 0, caps.leaf_0d_8_ecx.raw, 0};
     } else if (leaf == 0x14 && subleaf == 0) {
-        return {of.leaf_14_0_eax.raw, of.leaf_14_0_ebx.raw, of.leaf_14_0_ecx.raw, 0};
+        return {caps.leaf_14_0_eax.raw, caps.leaf_14_0_ebx.raw, caps.leaf_14_0_ecx.raw, 0};
     } else if (leaf == 0x14 && subleaf == 1) {
-        return {of.leaf_14_1_eax.raw, of.leaf_14_1_ebx.raw, of.leaf_14_1_ecx.raw, 0};
-    } else if (leaf == 0x15 && of.has_pt()) {
-        return {of.leaf_15_eax.raw, of.leaf_15_ebx.raw, of.leaf_15_ecx.raw, 0};
-    } else if (leaf == 0x8000'0008 && of.has_pt()) {
+        return {caps.leaf_14_1_eax.raw, caps.leaf_14_1_ebx.raw, caps.leaf_14_1_ecx.raw, 0};
+    } else if (leaf == 0x15 && caps.has_pt()) {
+        return {caps.leaf_15_eax.raw, caps.leaf_15_ebx.raw, caps.leaf_15_ecx.raw, 0};
+    } else if (leaf == 0x8000'0008 && caps.has_pt()) {
         using widths = reg::cpuid_80000008h_eax;
         rest.eax = widths{rest.eax}
-                       .with(widths::MAXPHYADDR{wrapped{detail::number_in<widths::MAXPHYADDR>(of)}},
-                             widths::LinearBits{wrapped{detail::number_in<widths::LinearBits>(of)}})
+                       .with(
+                           widths::MAXPHYADDR{wrapped{detail::number_in<widths::MAXPHYADDR>(caps)}},
+                           widths::LinearBits{wrapped{detail::number_in<widths::LinearBits>(caps)}})
                        .raw;
     } else if (leaf == 0x14 || (leaf == 0x1A && guest.hides_core_type)) {
         return {};
@@ -27686,9 +27691,10 @@ struct guest_pt {
     access::output_registers host_output{};
     bool host_topa = true;
     shadow_use shadow = shadow_use::needed;
-    /// With shadow paging: what the processor compares its CR3 with, in place of the guest's
-    /// IA32_RTIT_CR3_MATCH: the CR3 of the tables that shadow those of the guest's value, or, while
-    /// there are none, a CR3 that is never used. Set before VM entry. See `edit::replace_cr3`.
+    /// With shadow paging the processor's CR3 is that of tables which the VMM made, and it compares
+    /// this CR3 with `host_cr3_match`, not with the guest's IA32_RTIT_CR3_MATCH. Before VM entry,
+    /// set `host_cr3_match` to the CR3 of the tables for the guest's value. If there are none yet,
+    /// set it to a CR3 that is never used. For the PIPs of the trace see `edit::replace_cr3`.
     bool shadow_paging = false;
     access::ia32_rtit_cr3_match host_cr3_match{};
 
@@ -27859,10 +27865,11 @@ constexpr auto on_rdmsr(guest_pt const& guest, msr_index index, unsigned cpl = 0
 /// Source: PRG-173.
 constexpr auto on_wrmsr(guest_pt& guest, msr_index index, uint64_t value,
                         access::processor_context const& code = {},
-                        access::policy const& how = {}) noexcept -> exit_answer {
+                        access::policy const& policy = {}) noexcept -> exit_answer {
     if (!access::is_pt_msr(index)) { return {.what = exit_action::not_pt}; }
     bool const was_on = guest.trace_en();
-    auto const checked = access::check_write(guest.caps, guest.msrs, index, value, code.cpl, how);
+    auto const checked = access::check_write(guest.caps, guest.msrs, index, value, code.cpl,
+                                             policy);
     if (!checked) { return detail::gp_of(checked); }
     access::ia32_rtit_ctl const ctl{value};
     bool const starts = index == access::ia32_rtit_ctl::address && !was_on &&
@@ -27893,8 +27900,8 @@ constexpr auto on_wrmsr(guest_pt& guest, msr_index index, uint64_t value,
 ///         write. Nothing has changed then.
 /// Source: REG-143..145, PRG-112.
 constexpr auto on_xrstors(guest_pt& guest, access::xsave_pt_state const& image,
-                          access::policy const& how = {}) noexcept -> exit_answer {
-    auto const loaded = access::xrstors_except_ctl(guest.caps, guest.msrs, image, how);
+                          access::policy const& policy = {}) noexcept -> exit_answer {
+    auto const loaded = access::xrstors_except_ctl(guest.caps, guest.msrs, image, policy);
     if (!loaded) { return detail::gp_of(loaded.effect.verdict); }
     guest.msrs = loaded.effect.state;
     detail::set_ctl(guest, image.get<access::xsave_pt_state::IA32_RTIT_CTL>());
@@ -28001,9 +28008,9 @@ struct [[nodiscard]] guest_rsm {
 /// Errors: the outcome and rule of `access::rsm`; nothing has changed then. After `shutdown` the
 ///         guest runs again after a reset or INIT.
 /// Source: REG-101..103, REG-108.
-[[nodiscard]] constexpr auto rsm(guest_pt& guest, access::policy const& how = {}) noexcept
+[[nodiscard]] constexpr auto rsm(guest_pt& guest, access::policy const& policy = {}) noexcept
     -> guest_rsm {
-    auto const checked = access::rsm(guest.caps, guest.msrs, {}, how);
+    auto const checked = access::rsm(guest.caps, guest.msrs, {}, policy);
     guest_rsm const result{checked.outcome, checked.broken, checked && guest.msrs.smram_trace_en};
     if (!result) { return result; }
     using ctl = access::ia32_rtit_ctl;
@@ -28029,21 +28036,21 @@ inline constexpr uint64_t flag_smm_of_l2 = 8;
 inline constexpr uint64_t flag_nested_ept = 16;
 
 /// Serialises what a guest has beside its MSRs.
-constexpr void save_rest(guest_pt const& guest, uint8_t* to) noexcept {
-    store_le64(to, (guest.pmi_pending ? flag_pmi_pending : 0) |
-                       (guest.starts && guest.trace_en() ? flag_starts : 0) |
-                       (guest.level == guest_level::l2 ? flag_in_l2 : 0) |
-                       (guest.level == guest_level::smm_of_l2 ? flag_smm_of_l2 : 0) |
-                       (guest.nested.enable_ept ? flag_nested_ept : 0));
-    store_le64(to + 8, guest.nested.secondary.raw | uint64_t{guest.nested.vm_exit.raw} << 32);
-    store_le64(to + 16, guest.nested.vm_entry.raw);
+constexpr void save_rest(guest_pt const& guest, uint8_t* bytes) noexcept {
+    store_le64(bytes, (guest.pmi_pending ? flag_pmi_pending : 0) |
+                          (guest.starts && guest.trace_en() ? flag_starts : 0) |
+                          (guest.level == guest_level::l2 ? flag_in_l2 : 0) |
+                          (guest.level == guest_level::smm_of_l2 ? flag_smm_of_l2 : 0) |
+                          (guest.nested.enable_ept ? flag_nested_ept : 0));
+    store_le64(bytes + 8, guest.nested.secondary.raw | uint64_t{guest.nested.vm_exit.raw} << 32);
+    store_le64(bytes + 16, guest.nested.vm_entry.raw);
 }
 
 /// Deserialises the same. Returns false if the flags exclude each other, or are unknown.
-constexpr auto load_rest(guest_pt& guest, uint8_t const* from) noexcept -> bool {
-    uint64_t const flags = load_le64(from);
-    uint64_t const words = load_le64(from + 8);
-    uint64_t const entry = load_le64(from + 16);
+constexpr auto load_rest(guest_pt& guest, uint8_t const* bytes) noexcept -> bool {
+    uint64_t const flags = load_le64(bytes);
+    uint64_t const words = load_le64(bytes + 8);
+    uint64_t const entry = load_le64(bytes + 16);
     auto const has = [=](uint64_t flag) { return (flags & flag) != 0; };
     guest.pmi_pending = has(flag_pmi_pending);
     guest.starts = has(flag_starts);
@@ -28153,7 +28160,7 @@ enum class backing : uint8_t {
 
 /// Where guest memory is in host memory.
 struct [[nodiscard]] translation {
-    backing how = backing::none;
+    backing kind = backing::none;
     phys_addr host{};       ///< for `mapped`: the host-physical address, a multiple of 4096
     uint64_t bytes = 4096;  ///< for `mapped`: contiguous from there on; a multiple of 4096
 };
@@ -28409,10 +28416,10 @@ constexpr auto shadow_region(shadow_state& s, Memory& memory, uint64_t& steps) n
         --steps;
         uint64_t const at = s.offset + s.run_bytes;
         auto const page = memory.translate((s.region_base + at).value, limit - at);
-        if (page.how == backing::missing) {
+        if (page.kind == backing::missing) {
             return {shadow_progress::missing_page, s.region_base + at};
         }
-        if (page.how == backing::none) {
+        if (page.kind == backing::none) {
             if (auto const done = put_run(s); !done) { return done; }
             s.phase = shadow_phase::error;
             return {shadow_progress::complete};
@@ -28492,7 +28499,7 @@ constexpr auto shadow_entry(shadow_state& s, Memory& memory, uint64_t& steps) no
         s.phase = shadow_phase::error;
     } else {
         phys_addr const page = align_down(loaded.fault.address, 4096);
-        if (memory.translate(page.value, 4096).how != backing::none) {
+        if (memory.translate(page.value, 4096).kind != backing::none) {
             return {shadow_progress::missing_page, page};
         }
         s.phase = shadow_phase::error;  // reads as ones, which are reserved bits
@@ -28522,8 +28529,8 @@ constexpr auto shadow_direct(shadow_state& s, Memory& memory, uint64_t steps) no
     -> shadow_result {
     if (steps == 0) { return {shadow_progress::paused}; }
     auto const page = memory.translate(s.region_base.value, 4096);
-    if (page.how == backing::missing) { return {shadow_progress::missing_page, s.region_base}; }
-    if (page.how == backing::none) {
+    if (page.kind == backing::missing) { return {shadow_progress::missing_page, s.region_base}; }
+    if (page.kind == backing::none) {
         s.kind = shadow_kind::frozen;
         s.phase = shadow_phase::error;
         return {shadow_progress::complete};
@@ -28622,15 +28629,15 @@ public:
     /// No shadow.
     constexpr shadow() noexcept = default;
 
-    /// Begins a shadow when a guest sets TraceEn. `now` has the guest's registers, with the new CTL
-    /// and the STATUS of that moment. An earlier shadow is gone.
+    /// Begins a shadow when a guest sets TraceEn. `msrs` are the guest's, with the new CTL and
+    /// the STATUS of that moment. An earlier shadow is gone.
     ///
     /// Errors: REG-024 no ToPA on the host; OUT-067 no tables of many entries; REG-025 no
     ///         single-range output, which a range of less than 4 KB needs.
     /// Source: OUT-001, OUT-007, OUT-022..024, PRG-184, PRG-185.
     [[nodiscard]] constexpr auto begin(cpu::capabilities const& host_caps,
                                        cpu::capabilities const& guest_caps,
-                                       access::msr_state const& now, shadow_page const* pages,
+                                       access::msr_state const& msrs, shadow_page const* pages,
                                        size_t page_count) noexcept -> rule;
 
     /// Builds tables until they are complete, or until the VMM has to act. Reads entries and
@@ -28680,7 +28687,7 @@ private:
 // ------------------------------------------------------------------------------------ functions
 
 constexpr auto shadow::begin(cpu::capabilities const& host_caps,
-                             cpu::capabilities const& guest_caps, access::msr_state const& now,
+                             cpu::capabilities const& guest_caps, access::msr_state const& msrs,
                              shadow_page const* pages, size_t page_count) noexcept -> rule {
     using ctl = access::ia32_rtit_ctl;
     using detail::shadow_kind;
@@ -28693,15 +28700,15 @@ constexpr auto shadow::begin(cpu::capabilities const& host_caps,
     s.page_count = page_count;
     s.guest = topa::limits::of(guest_caps);
     s.host_width = host_caps.max_phys_addr();
-    s.start = now.output;
-    auto const where = topa::position_in(now.output.base, now.output.mask_ptrs);
+    s.start = msrs.output;
+    auto const where = topa::position_in(msrs.output.base, msrs.output.mask_ptrs);
     s.start_offset = where.offset;
-    bool const is_range = !now.ctl.get<ctl::ToPA>();
-    auto const mask = single_range::mask_of(now.output.mask_ptrs);
-    if (now.ctl.get<ctl::FabricEn>() || now.status.get<access::ia32_rtit_status::Stopped>() ||
-        now.status.get<access::ia32_rtit_status::Error>() ||
+    bool const is_range = !msrs.ctl.get<ctl::ToPA>();
+    auto const mask = single_range::mask_of(msrs.output.mask_ptrs);
+    if (msrs.ctl.get<ctl::FabricEn>() || msrs.status.get<access::ia32_rtit_status::Stopped>() ||
+        msrs.status.get<access::ia32_rtit_status::Error>() ||
         (is_range &&
-         single_range::broken_rule(now.output.base, now.output.mask_ptrs) != rule::none)) {
+         single_range::broken_rule(msrs.output.base, msrs.output.mask_ptrs) != rule::none)) {
         s.phase = shadow_phase::error;
     } else if (!is_range) {
         s.kind = shadow_kind::topa;
@@ -28932,25 +28939,26 @@ template <msr_port Msrs>
 constexpr auto exchange(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> entry_state {
     using ctl = access::ia32_rtit_ctl;
     using status = access::ia32_rtit_status;
-    driver::msr_sequence to{msrs};
+    driver::msr_sequence sequence{msrs};
     entry_state result;
-    host.msrs.ctl = to.template read<ctl>();
-    if (host.msrs.ctl.get<ctl::TraceEn>()) { to.write(ctl{}); }
+    host.msrs.ctl = sequence.template read<ctl>();
+    if (host.msrs.ctl.get<ctl::TraceEn>()) { sequence.write(ctl{}); }
     guest.hides_pend_topa_pmi = guest.trace_en() && (!guest.starts || !has_topa(guest)) &&
                                 guest.msrs.ctl.get<ctl::InjectPsbPmiOnEnable>() &&
                                 guest.msrs.status.get<status::PendToPAPMI>();
     auto const wanted = msrs_of_processor(guest);
     if (guest.trace_en()) {
         for_each_exchanged_msr(guest.caps, [&](msr_index index) {
-            access::set_raw(host.msrs, index, to.read(index));
+            access::set_raw(host.msrs, index, sequence.read(index));
         });
-        host.is_saved = static_cast<bool>(to);
-        for_each_exchanged_msr(
-            guest.caps, [&](msr_index index) { to.write(index, access::value_of(wanted, index)); });
-        host.is_loaded = static_cast<bool>(to);
+        host.is_saved = static_cast<bool>(sequence);
+        for_each_exchanged_msr(guest.caps, [&](msr_index index) {
+            sequence.write(index, access::value_of(wanted, index));
+        });
+        host.is_loaded = static_cast<bool>(sequence);
     }
-    result.fault = to.fault();
-    result.trace = to ? driver::trace_state::disabled : driver::trace_state::unknown;
+    result.fault = sequence.fault();
+    result.trace = sequence ? driver::trace_state::disabled : driver::trace_state::unknown;
     result.ctl = wanted.ctl;
     return result;
 }
@@ -28962,11 +28970,11 @@ constexpr auto take_guest(guest_pt& guest, host_pt const& host, Msrs& msrs) noex
     -> driver::msr_fault {
     using status = access::ia32_rtit_status;
     if (!host.is_loaded) { return {}; }
-    driver::msr_sequence from{msrs};
+    driver::msr_sequence sequence{msrs};
     access::msr_state got = guest.msrs;
-    for_each_exchanged_msr(guest.caps,
-                           [&](msr_index index) { access::set_raw(got, index, from.read(index)); });
-    if (!from) { return from.fault(); }
+    for_each_exchanged_msr(
+        guest.caps, [&](msr_index index) { access::set_raw(got, index, sequence.read(index)); });
+    if (!sequence) { return sequence.fault(); }
     guest.hidden_byte_count = has_byte_count(guest) ? 0 : got.status.get<status::PacketByteCnt>();
     got.status = visible_status(guest.caps, got.status);
     if (guest.hides_pend_topa_pmi) { got.status = got.status.with(status::PendToPAPMI{true}); }
@@ -29021,17 +29029,18 @@ constexpr auto enter(guest_pt& guest, controls const& set, host_pt& host, Msrs& 
 template <msr_port Msrs>
 constexpr auto cancel(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
     -> driver::procedure_result {
-    driver::msr_sequence to{msrs};
+    driver::msr_sequence sequence{msrs};
     host.is_loaded = guest.hides_pend_topa_pmi = false;
     auto const ctl = host.msrs.ctl;
     if (host.is_saved) {
         detail::for_each_exchanged_msr(guest.caps, [&](msr_index index) {
-            to.write(index, access::value_of(host.msrs, index));
+            sequence.write(index, access::value_of(host.msrs, index));
         });
     }
-    if (ctl.raw != 0) { to.write(ctl); }
-    if (to) { host = {}; }
-    return {to.fault(), to ? driver::trace_state_of(ctl) : driver::trace_state::unknown};
+    if (ctl.raw != 0) { sequence.write(ctl); }
+    if (sequence) { host = {}; }
+    return {sequence.fault(),
+            sequence ? driver::trace_state_of(ctl) : driver::trace_state::unknown};
 }
 
 /// Continues after VM exit, which has cleared CTL: reads the guest's MSRs, and restores the host's
@@ -29059,11 +29068,11 @@ constexpr auto leave(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
 ///
 /// Errors: those of `shadow::begin`.
 /// Source: PRG-184.
-[[nodiscard]] constexpr auto begin_shadow(guest_pt& guest, shadow& to,
+[[nodiscard]] constexpr auto begin_shadow(guest_pt& guest, shadow& shadow,
                                           cpu::capabilities const& host_caps,
                                           shadow_page const* pages, size_t page_count) noexcept
     -> rule {
-    rule const broken = to.begin(host_caps, guest.caps, guest.msrs, pages, page_count);
+    rule const broken = shadow.begin(host_caps, guest.caps, guest.msrs, pages, page_count);
     guest.shadow = broken == rule::none ? shadow_use::begun : shadow_use::needed;
     return broken;
 }
@@ -29073,15 +29082,15 @@ constexpr auto leave(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
 /// Errors: those of `enter`; `needs_shadow` if the guest traces and needs a shadow, or the one that
 ///         was begun is not complete.
 template <msr_port Msrs>
-constexpr auto enter(guest_pt& guest, shadow const& from, controls const& set, host_pt& host,
+constexpr auto enter(guest_pt& guest, shadow const& shadow, controls const& set, host_pt& host,
                      Msrs& msrs) noexcept -> entry_state {
     host = {};
     bool const is_shadowed = guest.current_output() == guest_output::shadow;
-    bool const is_placed = !guest.needs_shadow() && (!is_shadowed || from.is_complete());
+    bool const is_placed = !guest.needs_shadow() && (!is_shadowed || shadow.is_complete());
     auto const allowed = detail::check_of_entry(guest, set, is_placed);
     if (!allowed) { return allowed; }
     if (is_shadowed && guest.trace_en() && guest.shadow == shadow_use::begun) {
-        auto const wanted = from.host();
+        auto const wanted = shadow.host();
         guest.host_output = wanted.at;
         guest.host_topa = wanted.topa;
     }
@@ -29099,7 +29108,7 @@ struct [[nodiscard]] shadow_exit : driver::procedure_result {
 ///
 /// Errors: those of `leave`; `is_placed`.
 template <msr_port Msrs>
-constexpr auto leave(guest_pt& guest, shadow const& from, host_pt& host, Msrs& msrs) noexcept
+constexpr auto leave(guest_pt& guest, shadow const& shadow, host_pt& host, Msrs& msrs) noexcept
     -> shadow_exit {
     bool const was_loaded = host.is_loaded;
     auto const failed = detail::take_guest(guest, host, msrs);
@@ -29108,7 +29117,7 @@ constexpr auto leave(guest_pt& guest, shadow const& from, host_pt& host, Msrs& m
     if (!was_loaded || failed.happened || guest.current_output() != guest_output::shadow) {
         return result;
     }
-    auto const found = from.to_guest(guest.host_output);
+    auto const found = shadow.to_guest(guest.host_output);
     result.is_placed = found.found;
     if (found) { guest.msrs.output = found.at; }
     return result;
@@ -29128,9 +29137,9 @@ struct [[nodiscard]] topa_pmi : driver::procedure_result {
 template <msr_port Msrs>
 constexpr auto find_topa_pmi(Msrs& msrs) noexcept -> topa_pmi {
     using global_status = reg::ia32_perf_global_status;
-    driver::msr_sequence from{msrs};
-    auto const now = from.template read<global_status>();
-    return {{from.fault()}, from && now.template get<global_status::Trace_ToPA_PMI>()};
+    driver::msr_sequence sequence{msrs};
+    auto const status = sequence.template read<global_status>();
+    return {{sequence.fault()}, sequence && status.template get<global_status::Trace_ToPA_PMI>()};
 }
 
 /// Takes a ToPA PMI that the guest's output raised from the processor: `is_pending` if there was
@@ -29151,9 +29160,9 @@ constexpr auto take_topa_pmi(guest_pt& guest, host_pt const& host, Msrs& msrs) n
     if (!host.is_loaded || !detail::has_topa(guest)) { return {}; }
     auto result = find_topa_pmi(msrs);
     if (!result.is_pending) { return result; }
-    driver::msr_sequence to{msrs};
-    to.write(reset{}.with(reset::Trace_ToPA_PMI{true}));
-    result.fault = to.fault();
+    driver::msr_sequence sequence{msrs};
+    sequence.write(reset{}.with(reset::Trace_ToPA_PMI{true}));
+    result.fault = sequence.fault();
     guest.msrs.perf_global_status = guest.msrs.perf_global_status.with(
         status::Trace_ToPA_PMI{true});
     guest.pmi_pending = true;
@@ -29281,9 +29290,9 @@ constexpr auto enter_nested(guest_pt& guest, nested_vmcs const& vmcs) noexcept -
 /// Source: SDM vol. 3, "Loading MSRs"; REG-010, PRG-165.
 [[nodiscard]] constexpr auto load_msrs(guest_pt& guest, msr_list list, step where, auto&& other,
                                        access::processor_context const& code = {},
-                                       access::policy const& how = {}) noexcept -> violation {
+                                       access::policy const& policy = {}) noexcept -> violation {
     return detail::first_broken(guest.caps, list, where, [&](msr_list_entry const& entry) {
-        auto const answer = on_wrmsr(guest, entry.index, entry.value, code, how);
+        auto const answer = on_wrmsr(guest, entry.index, entry.value, code, policy);
         return answer.what == exit_action::not_pt ? other(entry) : answer.broken;
     });
 }
@@ -29374,7 +29383,7 @@ template <guest_memory_port Memory>
                            guest.current_output() == guest_output::guest_physical;
     if (!is_output) { return {}; }
     phys_addr const page = align_down(address, 4096);
-    switch (memory.translate(page.value, 4096).how) {
+    switch (memory.translate(page.value, 4096).kind) {
         case backing::mapped: return {ept_violation_action::resume, page};
         case backing::missing: return {ept_violation_action::missing_page, page};
         case backing::none: break;
@@ -29448,7 +29457,7 @@ public:
 private:
     constexpr auto translate(output_access wanted) noexcept -> port_value {
         auto const page = guest_.translate(align_down(wanted.address, 4096).value, 4096);
-        if (page.how == backing::mapped) {
+        if (page.kind == backing::mapped) {
             return {true, page.host.value + wanted.address.value % 4096};
         }
         if (!has_violation_) { violation_ = wanted; }
@@ -29486,15 +29495,15 @@ template <memory_port Memory>
 struct guest_memory {
     using ignores_pmis = guest_memory;
 
-    Memory& of;
+    Memory& memory;
 
-    constexpr auto load(uint64_t address) noexcept -> port_value { return of.load(address); }
+    constexpr auto load(uint64_t address) noexcept -> port_value { return memory.load(address); }
     constexpr auto store(uint64_t address, byte_view bytes) noexcept -> size_t {
-        return of.store(address, bytes);
+        return memory.store(address, bytes);
     }
     /// A guest without a fabric that takes bytes has no room in it.
     constexpr auto send([[maybe_unused]] byte_view bytes) noexcept -> size_t {
-        if constexpr (fabric_port<Memory>) { return of.send(bytes); }
+        if constexpr (fabric_port<Memory>) { return memory.send(bytes); }
         return 0;
     }
 };
@@ -29504,7 +29513,7 @@ struct guest_memory {
 /// Appends the PIP of a CR3 write that the VMM executed to the guest's output, as the processor
 /// does for one that does not exit. `guest` has the MSRs of the guest: TraceEn as the guest wrote
 /// it, output pointers as the VM exit left them. `after` is the context after the write, with the
-/// guest's CR3; `which` is the packet: with shadow paging its CR3 is the processor's, as in the
+/// guest's CR3; `pip` is the packet: with shadow paging its CR3 is the processor's, as in the
 /// other PIPs of the trace, and `edit::replace_cr3` changes it later.
 ///
 /// A PIP is owed if TriggerEn, ContextEn after the write, and OS are 1; FilterEn and BranchEn have
@@ -29520,57 +29529,58 @@ struct guest_memory {
 ///         GEN-240..243, REG-055, REG-057, PKT-080, PKT-115.
 template <memory_port Memory>
 constexpr auto insert_pip(cpu::capabilities const& caps, access::msr_state& guest,
-                          access::processor_context const& after, packet::pip which, Memory& memory,
-                          engine::output_options const& how = {}) noexcept -> inserted_pip {
+                          access::processor_context const& after, packet::pip pip, Memory& memory,
+                          engine::output_options const& options = {}) noexcept -> inserted_pip {
     using ctl = access::ia32_rtit_ctl;
     using status = access::ia32_rtit_status;
     if (!access::trigger_en(guest.ctl, guest.status) || !guest.ctl.get<ctl::OS>() ||
         !access::context_en(guest.ctl, guest.cr3_match, after)) {
         return {};
     }
-    auto const bytes = packet::encode(which);
-    auto now = guest;
-    now.status = now.status.with(status::TriggerEn{true});
+    auto const bytes = packet::encode(pip);
+    auto state = guest;
+    state.status = state.status.with(status::TriggerEn{true});
     detail::guest_memory<Memory> port{memory};
     engine::output output;
-    (void)output.start(caps, now, port, how);  // storing bytes reports the same fault again
-    inserted_pip const result{true, output.write(now, port, bytes)};
+    (void)output.start(caps, state, port, options);  // storing bytes reports the same fault again
+    inserted_pip const result{true, output.write(state, port, bytes)};
     if (!result) { return result; }
-    output.stop(now);
+    output.stop(state);
     if (output.ended_by() == rule::none) {
-        now.status = now.status.with(status::TriggerEn{guest.status.get<status::TriggerEn>()});
+        state.status = state.status.with(status::TriggerEn{guest.status.get<status::TriggerEn>()});
     }
-    if (auto const count = now.status.get<status::PacketByteCnt>(); count != 0) {
-        now.status = now.status.with(status::PacketByteCnt{wrapped{count + bytes.size()}});
+    if (auto const count = state.status.get<status::PacketByteCnt>(); count != 0) {
+        state.status = state.status.with(status::PacketByteCnt{wrapped{count + bytes.size()}});
     }
-    guest = now;
+    guest = state;
     return result;
 }
 /// The same with the guest's CR3 and NR = 0.
 template <memory_port Memory>
 constexpr auto insert_pip(cpu::capabilities const& caps, access::msr_state& guest,
                           access::processor_context const& after, Memory& memory,
-                          engine::output_options const& how = {}) noexcept -> inserted_pip {
+                          engine::output_options const& options = {}) noexcept -> inserted_pip {
     using packet::pip;
-    return insert_pip(caps, guest, after, pip{}.with(pip::CR3{wrapped{after.cr3}}), memory, how);
+    return insert_pip(caps, guest, after, pip{}.with(pip::CR3{wrapped{after.cr3}}), memory,
+                      options);
 }
 
 /// The same between `leave` and `enter`: also makes a PMI pending and, with shadow tables, moves
-/// the processor's position. `from` is the shadow that is in use. If it does not have the new
-/// position, the guest needs a new shadow.
+/// the processor's position. `shadow` is the one in use. If it does not have the new position, the
+/// guest needs a new shadow.
 ///
 /// Errors: as above.
 /// Source: PRG-175, PRG-177, PRG-184.
 template <memory_port Memory>
-constexpr auto insert_pip(guest_pt& guest, shadow const& from,
-                          access::processor_context const& after, packet::pip which, Memory& memory,
-                          engine::output_options const& how = {}) noexcept -> inserted_pip {
-    auto const result = insert_pip(guest.caps, guest.msrs, after, which, memory, how);
+constexpr auto insert_pip(guest_pt& guest, shadow const& shadow,
+                          access::processor_context const& after, packet::pip pip, Memory& memory,
+                          engine::output_options const& options = {}) noexcept -> inserted_pip {
+    auto const result = insert_pip(guest.caps, guest.msrs, after, pip, memory, options);
     if (!result || !result.is_owed) { return result; }
     guest.pmi_pending = guest.pmi_pending || result.written.pmis != 0;
     if (guest.hidden_byte_count != 0) { guest.hidden_byte_count += packet::pip::head_bytes; }
     if (guest.current_output() == guest_output::shadow) {
-        auto const moved = from.to_host(guest.msrs.output);
+        auto const moved = shadow.to_host(guest.msrs.output);
         bool const is_placed = guest.shadow == shadow_use::placed && moved;
         guest.shadow = is_placed ? shadow_use::placed : shadow_use::needed;
         if (is_placed) { guest.host_output = moved.at; }

@@ -137,10 +137,10 @@ template <same_as<capabilities> Capabilities = capabilities>
 /// other memory.
 ///
 /// Source: SDM vol. 3, "VM Functions"; PRG-183.
-[[nodiscard]] constexpr auto eptp_switching_exits(controls const& set, ia32_rtit_ctl now) noexcept
+[[nodiscard]] constexpr auto eptp_switching_exits(controls const& set, ia32_rtit_ctl ctl) noexcept
     -> bool {
     return set.secondary.get<reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr>() &&
-           now.get<ia32_rtit_ctl::TraceEn>();
+           ctl.get<ia32_rtit_ctl::TraceEn>();
 }
 
 /// CPUID.07H.0:EBX for a guest without Intel PT.
@@ -239,23 +239,23 @@ constexpr auto first_broken(Capabilities const& caps, msr_list list, step where,
 }
 
 template <class Capabilities>
-constexpr auto load(Capabilities const& caps, msr_list list, step where, msr_state now,
-                    access::processor_context const& code, access::policy const& how) noexcept
+constexpr auto load(Capabilities const& caps, msr_list list, step where, msr_state state,
+                    access::processor_context const& code, access::policy const& policy) noexcept
     -> transition {
     auto const failed = first_broken(caps, list, where, [&](msr_list_entry const& entry) {
-        auto const checked = access::check_write(caps, now, entry.index, entry.value, 0, how);
+        auto const checked = access::check_write(caps, state, entry.index, entry.value, 0, policy);
         if (checked.what == access::outcome::general_protection) { return checked.broken; }
-        now = access::apply(caps, now, entry.index, entry.value, code).state;
+        state = access::apply(caps, state, entry.index, entry.value, code).state;
         return rule::none;
     });
-    return {failed, now};
+    return {failed, state};
 }
 
 /// Source: REG-012..017, PRG-165, PRG-166.
 template <class Capabilities>
-constexpr auto store(Capabilities const& caps, msr_list list, msr_state const& now,
+constexpr auto store(Capabilities const& caps, msr_list list, msr_state const& state,
                      bool as_failure) noexcept -> violation {
-    bool const tracing = now.ctl.get<ia32_rtit_ctl::TraceEn>();
+    bool const tracing = state.ctl.get<ia32_rtit_ctl::TraceEn>();
     return first_broken(caps, list, step::exit_store, [&](msr_list_entry const& entry) {
         auto const checked = access::check_read(caps, entry.index);
         bool const faults = checked.what == access::outcome::general_protection;
@@ -271,22 +271,22 @@ constexpr auto store(Capabilities const& caps, msr_list list, msr_state const& n
 ///
 /// Source: REG-125.
 template <class Capabilities>
-constexpr auto load_guest(Capabilities const& caps, vmcs_fields const& fields, msr_state now,
+constexpr auto load_guest(Capabilities const& caps, vmcs_fields const& fields, msr_state state,
                           access::processor_context const& code) noexcept -> msr_state {
-    now.in_vmx_operation = true;
+    state.in_vmx_operation = true;
     bool const load = fields.set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>();
-    return load ? access::apply(caps, now, fields.guest_ctl, code).state : now;
+    return load ? access::apply(caps, state, fields.guest_ctl, code).state : state;
 }
 
 /// Source: REG-126.
 template <class Capabilities>
-constexpr auto load_host(Capabilities const& caps, vmcs_fields const& fields, msr_state now,
-                         access::processor_context const& code, access::policy const& how) noexcept
-    -> transition {
-    now.in_vmx_operation = true;
+constexpr auto load_host(Capabilities const& caps, vmcs_fields const& fields, msr_state state,
+                         access::processor_context const& code,
+                         access::policy const& policy) noexcept -> transition {
+    state.in_vmx_operation = true;
     bool const clear = fields.set.vm_exit.get<reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL>();
-    if (clear) { now = access::apply(caps, now, ia32_rtit_ctl{}, code).state; }
-    return load(caps, fields.exit_load, step::exit_load, now, code, how);
+    if (clear) { state = access::apply(caps, state, ia32_rtit_ctl{}, code).state; }
+    return load(caps, fields.exit_load, step::exit_load, state, code, policy);
 }
 
 /// The value may break any rule that a WRMSR checks: no processor holds such a value, so that a
@@ -310,34 +310,34 @@ constexpr auto is_bad_guest_ctl(Capabilities const& caps, controls const& set,
 /// Source: SDM vol. 3, "VM Entries"; REG-010, REG-125, REG-129..132, REG-135, PRG-162, PRG-165.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto vm_entry(Capabilities const& caps, vmcs_fields const& fields,
-                                      msr_state const& now,
+                                      msr_state const& state,
                                       access::processor_context const& code = {},
-                                      access::policy const& how = {}) noexcept -> transition {
-    rule const broken = broken_rule(caps, fields.set, now.ctl);
-    if (broken != rule::none) { return {{broken, step::control_checks}, now}; }
+                                      access::policy const& policy = {}) noexcept -> transition {
+    rule const broken = broken_rule(caps, fields.set, state.ctl);
+    if (broken != rule::none) { return {{broken, step::control_checks}, state}; }
     if (detail::is_bad_guest_ctl(caps, fields.set, fields.guest_ctl)) {
-        return {{rule::REG_131, step::guest_state_checks}, now};
+        return {{rule::REG_131, step::guest_state_checks}, state};
     }
     return detail::load(caps, fields.entry_load, step::entry_load,
-                        detail::load_guest(caps, fields, now, code), code, how);
+                        detail::load_guest(caps, fields, state, code), code, policy);
 }
 
 /// Executes a VM exit: the MSR-store list, which does not change the state, then the clear of
-/// IA32_RTIT_CTL, then the MSR-load list. `now` is the state of the guest, `code` the context of
-/// the host. The guest-state field, where it exists, has `now.ctl` afterwards.
+/// IA32_RTIT_CTL, then the MSR-load list. `state` is the state of the guest, `code` the context of
+/// the host. The guest-state field, where it exists, has `state.ctl` afterwards.
 ///
 /// Errors: a VMX abort, with the rule and the entry of the list.
 /// Source: SDM vol. 3, "VM Exits"; REG-010, REG-126, REG-127, PRG-165..167.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto vm_exit(Capabilities const& caps, vmcs_fields const& fields,
-                                     msr_state const& now,
+                                     msr_state const& state,
                                      access::processor_context const& code = {},
-                                     access::policy const& how = {}) noexcept -> transition {
-    if (auto const violated = detail::store(caps, fields.exit_store, now, true);
+                                     access::policy const& policy = {}) noexcept -> transition {
+    if (auto const violated = detail::store(caps, fields.exit_store, state, true);
         violated.broken != rule::none) {
-        return {violated, now};
+        return {violated, state};
     }
-    return detail::load_host(caps, fields, now, code, how);
+    return detail::load_host(caps, fields, state, code, policy);
 }
 
 /// Calls `found` with every violation of a VM entry from the state `host` and of the VM exit that
@@ -352,20 +352,20 @@ template <same_as<capabilities> Capabilities = capabilities>
 ///         PRG-165, PRG-166.
 template <same_as<capabilities> Capabilities, callable<violation> Found>
 constexpr void check(Capabilities const& caps, vmcs_fields const& fields, msr_state const& host,
-                     Found&& found, access::policy const& how = {}) noexcept {
+                     Found&& found, access::policy const& policy = {}) noexcept {
     find_broken_rules(caps, fields.set, host.ctl,
                       [&](rule broken) { found(violation{broken, step::control_checks}); });
     if (detail::is_bad_guest_ctl(caps, fields.set, fields.guest_ctl)) {
         found(violation{rule::REG_131, step::guest_state_checks});
     }
     auto const entered = detail::load(caps, fields.entry_load, step::entry_load,
-                                      detail::load_guest(caps, fields, host, {}), {}, how);
+                                      detail::load_guest(caps, fields, host, {}), {}, policy);
     if (!entered) { found(entered.violated); }
     if (entered) {
         auto const stored = detail::store(caps, fields.exit_store, entered.state, false);
         if (stored.broken != rule::none) { found(stored); }
     }
-    auto const left = detail::load_host(caps, fields, entered.state, {}, how);
+    auto const left = detail::load_host(caps, fields, entered.state, {}, policy);
     if (!left) { found(left.violated); }
 }
 

@@ -112,17 +112,17 @@ namespace detail {
 ///
 /// Source: REG-046, REG-163, PRG-174, PRG-184, PRG-185.
 template <class Capabilities>
-constexpr void limit_leaf_14(Capabilities& guest, guest_policy const& how) noexcept {
+constexpr void limit_leaf_14(Capabilities& guest, guest_policy const& policy) noexcept {
     using ebx = reg::cpuid_14h_0_ebx;
     using ecx = reg::cpuid_14h_0_ecx;
     using eax_1 = reg::cpuid_14h_1_eax;
     Capabilities const host = guest;
     bool const has_ranges = host.leaf_14_0_eax.raw != 0;
     guest.leaf_14_0_eax = {has_ranges ? 1U : 0U};
-    guest.leaf_14_0_ebx = {host.leaf_14_0_ebx.raw & how.features.raw & offered_features};
+    guest.leaf_14_0_ebx = {host.leaf_14_0_ebx.raw & policy.features.raw & offered_features};
     // A region of a shadow table is as contiguous as host memory, so tables need many regions, and
     // a single range becomes a table.
-    bool const translated = how.output == guest_output::guest_physical ||
+    bool const translated = policy.output == guest_output::guest_physical ||
                             host.has_topa_of_many_entries();
     guest.leaf_14_0_ecx = reg::cpuid_14h_0_ecx{}.with(
         ecx::TOPAOUT{translated && host.supports(cpu::output_scheme::topa)},
@@ -130,7 +130,7 @@ constexpr void limit_leaf_14(Capabilities& guest, guest_policy const& how) noexc
         ecx::SNGLRNGOUT{translated && host.supports(cpu::output_scheme::single_range)},
         ecx::LIP{host.ip_payload() == cpu::ip_payload::linear});
     auto const ranges = guest.address_ranges();
-    uint32_t const most = ranges < how.address_ranges ? ranges : how.address_ranges;
+    uint32_t const most = ranges < policy.address_ranges ? ranges : policy.address_ranges;
     auto const encodings = [&](uint64_t periods, bool enumerated) {
         return has_ranges && enumerated ? wrapped{periods} : wrapped{0};
     };
@@ -147,7 +147,7 @@ constexpr void limit_leaf_14(Capabilities& guest, guest_policy const& how) noexc
 
 /// The Intel PT that a guest of these processors may see: what all of them have and what a VMM can
 /// virtualize. Not offered: output to the trace transport subsystem, trigger tracing, reserved
-/// bits, PEBS output, and what `how` excludes. If the guest gets no Intel PT, `value` has none.
+/// bits, PEBS output, and what `policy` excludes. If the guest gets no Intel PT, `value` has none.
 ///
 /// Several processors are the core types of a hybrid part, or the hosts between which the guest
 /// may migrate. The clocks must match what the guest's TSC shows.
@@ -159,26 +159,26 @@ constexpr void limit_leaf_14(Capabilities& guest, guest_policy const& how) noexc
 ///         PRG-174, PRG-184, PRG-185.
 template <same_as<capabilities> Capabilities>
 [[nodiscard]] constexpr auto guest_capabilities(Capabilities const* hosts, size_t count,
-                                                guest_policy const& how = {}) noexcept
+                                                guest_policy const& policy = {}) noexcept
     -> guest_offer {
     if (count == 0) { return {rule::PRG_174}; }
     guest_offer made{rule::none, hosts[0]};
     bool same_ip_payload = true;
-    for (size_t i = 1; i < count && !how.pinned; ++i) {
+    for (size_t i = 1; i < count && !policy.pinned; ++i) {
         auto const both = cpu::common(made.value, hosts[i]);
         made.value = both.value;
         same_ip_payload = same_ip_payload && both.same_ip_payload;
         made.hides_core_type = true;
     }
     auto const support = made.value.vmx();
-    bool const is_translated = how.output == guest_output::shadow ||
+    bool const is_translated = policy.output == guest_output::shadow ||
                                support == cpu::vmx_support::whole;
     made.broken = !made.value.has_pt()                ? rule::REG_001
                   : support == cpu::vmx_support::none ? rule::REG_121
                   : !is_translated                    ? rule::PRG_170
                   : !same_ip_payload                  ? rule::PRG_174
                                                       : rule::none;
-    detail::limit_leaf_14(made.value, how);
+    detail::limit_leaf_14(made.value, policy);
     if (made && !made.value.has_output_msrs()) { made.broken = rule::PRG_174; }
     if (!made) {
         made.value = without_pt(made.value);
@@ -187,9 +187,11 @@ template <same_as<capabilities> Capabilities>
     made.value.perf_capabilities = made.value.perf_capabilities.with(
         reg::ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL{false});
     // The size of the component is 0 where it differs between the processors.
-    if (!how.xsaves || made.value.leaf_0d_8_eax.raw == 0) { detail::hide_xsaves_state(made.value); }
-    if (how.output == guest_output::shadow) { detail::hide_guest_physical_output(made.value); }
-    if (!how.nested) { detail::hide_vmx(made.value); }
+    if (!policy.xsaves || made.value.leaf_0d_8_eax.raw == 0) {
+        detail::hide_xsaves_state(made.value);
+    }
+    if (policy.output == guest_output::shadow) { detail::hide_guest_physical_output(made.value); }
+    if (!policy.nested) { detail::hide_vmx(made.value); }
     return made;
 }
 
@@ -199,9 +201,9 @@ template <same_as<capabilities> Capabilities>
 /// Source: PRG-170, PRG-174.
 template <same_as<capabilities> Capabilities>
 [[nodiscard]] constexpr auto guest_capabilities(Capabilities const& host,
-                                                guest_policy const& how = {}) noexcept
+                                                guest_policy const& policy = {}) noexcept
     -> guest_offer {
-    return guest_capabilities(&host, 1, how);
+    return guest_capabilities(&host, 1, policy);
 }
 
 // ------------------------------------------------------------------------------------ CPUID
@@ -213,8 +215,8 @@ inline constexpr uint32_t hybrid = 1U << 15;
 
 /// A number in the leaf of address widths.
 template <class Field, class Capabilities>
-constexpr auto number_in(Capabilities const& of) noexcept -> uint64_t {
-    return of.leaf_80000008_eax.template get<Field>();
+constexpr auto number_in(Capabilities const& caps) noexcept -> uint64_t {
+    return caps.leaf_80000008_eax.template get<Field>();
 }
 
 /// `Flag` as `from` has it; the other bits of a register.
@@ -239,25 +241,28 @@ constexpr auto with_flag_of(Word from, uint32_t rest) noexcept -> uint32_t {
 template <same_as<guest_offer> Offer>
 [[nodiscard]] constexpr auto answer(Offer const& guest, uint32_t leaf, uint32_t subleaf,
                                     cpuid_registers rest) noexcept -> cpuid_registers {
-    auto const& of = guest.value;
+    auto const& caps = guest.value;
     if (leaf == 0x07 && subleaf == 0) {
-        rest.ebx = detail::with_flag_of<reg::cpuid_07h_0_ebx::INTEL_PT>(of.leaf_07_0_ebx, rest.ebx);
+        rest.ebx = detail::with_flag_of<reg::cpuid_07h_0_ebx::INTEL_PT>(caps.leaf_07_0_ebx,
+                                                                        rest.ebx);
         if (guest.hides_core_type) { rest.edx &= ~detail::hybrid; }
     } else if (leaf == 0x0D && subleaf == 1) {
-        rest.ecx = detail::with_flag_of<reg::cpuid_0dh_1_ecx::PT_STATE>(of.leaf_0d_1_ecx, rest.ecx);
+        rest.ecx = detail::with_flag_of<reg::cpuid_0dh_1_ecx::PT_STATE>(caps.leaf_0d_1_ecx,
+                                                                        rest.ecx);
     } else if (leaf == 0x0D && subleaf == 8) {
-        return {of.leaf_0d_8_eax.raw, 0, of.leaf_0d_8_ecx.raw, 0};
+        return {caps.leaf_0d_8_eax.raw, 0, caps.leaf_0d_8_ecx.raw, 0};
     } else if (leaf == 0x14 && subleaf == 0) {
-        return {of.leaf_14_0_eax.raw, of.leaf_14_0_ebx.raw, of.leaf_14_0_ecx.raw, 0};
+        return {caps.leaf_14_0_eax.raw, caps.leaf_14_0_ebx.raw, caps.leaf_14_0_ecx.raw, 0};
     } else if (leaf == 0x14 && subleaf == 1) {
-        return {of.leaf_14_1_eax.raw, of.leaf_14_1_ebx.raw, of.leaf_14_1_ecx.raw, 0};
-    } else if (leaf == 0x15 && of.has_pt()) {
-        return {of.leaf_15_eax.raw, of.leaf_15_ebx.raw, of.leaf_15_ecx.raw, 0};
-    } else if (leaf == 0x8000'0008 && of.has_pt()) {
+        return {caps.leaf_14_1_eax.raw, caps.leaf_14_1_ebx.raw, caps.leaf_14_1_ecx.raw, 0};
+    } else if (leaf == 0x15 && caps.has_pt()) {
+        return {caps.leaf_15_eax.raw, caps.leaf_15_ebx.raw, caps.leaf_15_ecx.raw, 0};
+    } else if (leaf == 0x8000'0008 && caps.has_pt()) {
         using widths = reg::cpuid_80000008h_eax;
         rest.eax = widths{rest.eax}
-                       .with(widths::MAXPHYADDR{wrapped{detail::number_in<widths::MAXPHYADDR>(of)}},
-                             widths::LinearBits{wrapped{detail::number_in<widths::LinearBits>(of)}})
+                       .with(
+                           widths::MAXPHYADDR{wrapped{detail::number_in<widths::MAXPHYADDR>(caps)}},
+                           widths::LinearBits{wrapped{detail::number_in<widths::LinearBits>(caps)}})
                        .raw;
     } else if (leaf == 0x14 || (leaf == 0x1A && guest.hides_core_type)) {
         return {};

@@ -37,9 +37,10 @@ struct guest_pt {
     access::output_registers host_output{};
     bool host_topa = true;
     shadow_use shadow = shadow_use::needed;
-    /// With shadow paging: what the processor compares its CR3 with, in place of the guest's
-    /// IA32_RTIT_CR3_MATCH: the CR3 of the tables that shadow those of the guest's value, or, while
-    /// there are none, a CR3 that is never used. Set before VM entry. See `edit::replace_cr3`.
+    /// With shadow paging the processor's CR3 is that of tables which the VMM made, and it compares
+    /// this CR3 with `host_cr3_match`, not with the guest's IA32_RTIT_CR3_MATCH. Before VM entry,
+    /// set `host_cr3_match` to the CR3 of the tables for the guest's value. If there are none yet,
+    /// set it to a CR3 that is never used. For the PIPs of the trace see `edit::replace_cr3`.
     bool shadow_paging = false;
     access::ia32_rtit_cr3_match host_cr3_match{};
 
@@ -210,10 +211,11 @@ constexpr auto on_rdmsr(guest_pt const& guest, msr_index index, unsigned cpl = 0
 /// Source: PRG-173.
 constexpr auto on_wrmsr(guest_pt& guest, msr_index index, uint64_t value,
                         access::processor_context const& code = {},
-                        access::policy const& how = {}) noexcept -> exit_answer {
+                        access::policy const& policy = {}) noexcept -> exit_answer {
     if (!access::is_pt_msr(index)) { return {.what = exit_action::not_pt}; }
     bool const was_on = guest.trace_en();
-    auto const checked = access::check_write(guest.caps, guest.msrs, index, value, code.cpl, how);
+    auto const checked = access::check_write(guest.caps, guest.msrs, index, value, code.cpl,
+                                             policy);
     if (!checked) { return detail::gp_of(checked); }
     access::ia32_rtit_ctl const ctl{value};
     bool const starts = index == access::ia32_rtit_ctl::address && !was_on &&
@@ -244,8 +246,8 @@ constexpr auto on_wrmsr(guest_pt& guest, msr_index index, uint64_t value,
 ///         write. Nothing has changed then.
 /// Source: REG-143..145, PRG-112.
 constexpr auto on_xrstors(guest_pt& guest, access::xsave_pt_state const& image,
-                          access::policy const& how = {}) noexcept -> exit_answer {
-    auto const loaded = access::xrstors_except_ctl(guest.caps, guest.msrs, image, how);
+                          access::policy const& policy = {}) noexcept -> exit_answer {
+    auto const loaded = access::xrstors_except_ctl(guest.caps, guest.msrs, image, policy);
     if (!loaded) { return detail::gp_of(loaded.effect.verdict); }
     guest.msrs = loaded.effect.state;
     detail::set_ctl(guest, image.get<access::xsave_pt_state::IA32_RTIT_CTL>());
@@ -352,9 +354,9 @@ struct [[nodiscard]] guest_rsm {
 /// Errors: the outcome and rule of `access::rsm`; nothing has changed then. After `shutdown` the
 ///         guest runs again after a reset or INIT.
 /// Source: REG-101..103, REG-108.
-[[nodiscard]] constexpr auto rsm(guest_pt& guest, access::policy const& how = {}) noexcept
+[[nodiscard]] constexpr auto rsm(guest_pt& guest, access::policy const& policy = {}) noexcept
     -> guest_rsm {
-    auto const checked = access::rsm(guest.caps, guest.msrs, {}, how);
+    auto const checked = access::rsm(guest.caps, guest.msrs, {}, policy);
     guest_rsm const result{checked.outcome, checked.broken, checked && guest.msrs.smram_trace_en};
     if (!result) { return result; }
     using ctl = access::ia32_rtit_ctl;
@@ -380,21 +382,21 @@ inline constexpr uint64_t flag_smm_of_l2 = 8;
 inline constexpr uint64_t flag_nested_ept = 16;
 
 /// Serialises what a guest has beside its MSRs.
-constexpr void save_rest(guest_pt const& guest, uint8_t* to) noexcept {
-    store_le64(to, (guest.pmi_pending ? flag_pmi_pending : 0) |
-                       (guest.starts && guest.trace_en() ? flag_starts : 0) |
-                       (guest.level == guest_level::l2 ? flag_in_l2 : 0) |
-                       (guest.level == guest_level::smm_of_l2 ? flag_smm_of_l2 : 0) |
-                       (guest.nested.enable_ept ? flag_nested_ept : 0));
-    store_le64(to + 8, guest.nested.secondary.raw | uint64_t{guest.nested.vm_exit.raw} << 32);
-    store_le64(to + 16, guest.nested.vm_entry.raw);
+constexpr void save_rest(guest_pt const& guest, uint8_t* bytes) noexcept {
+    store_le64(bytes, (guest.pmi_pending ? flag_pmi_pending : 0) |
+                          (guest.starts && guest.trace_en() ? flag_starts : 0) |
+                          (guest.level == guest_level::l2 ? flag_in_l2 : 0) |
+                          (guest.level == guest_level::smm_of_l2 ? flag_smm_of_l2 : 0) |
+                          (guest.nested.enable_ept ? flag_nested_ept : 0));
+    store_le64(bytes + 8, guest.nested.secondary.raw | uint64_t{guest.nested.vm_exit.raw} << 32);
+    store_le64(bytes + 16, guest.nested.vm_entry.raw);
 }
 
 /// Deserialises the same. Returns false if the flags exclude each other, or are unknown.
-constexpr auto load_rest(guest_pt& guest, uint8_t const* from) noexcept -> bool {
-    uint64_t const flags = load_le64(from);
-    uint64_t const words = load_le64(from + 8);
-    uint64_t const entry = load_le64(from + 16);
+constexpr auto load_rest(guest_pt& guest, uint8_t const* bytes) noexcept -> bool {
+    uint64_t const flags = load_le64(bytes);
+    uint64_t const words = load_le64(bytes + 8);
+    uint64_t const entry = load_le64(bytes + 16);
     auto const has = [=](uint64_t flag) { return (flags & flag) != 0; };
     guest.pmi_pending = has(flag_pmi_pending);
     guest.starts = has(flag_starts);

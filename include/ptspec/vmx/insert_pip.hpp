@@ -26,15 +26,15 @@ template <memory_port Memory>
 struct guest_memory {
     using ignores_pmis = guest_memory;
 
-    Memory& of;
+    Memory& memory;
 
-    constexpr auto load(uint64_t address) noexcept -> port_value { return of.load(address); }
+    constexpr auto load(uint64_t address) noexcept -> port_value { return memory.load(address); }
     constexpr auto store(uint64_t address, byte_view bytes) noexcept -> size_t {
-        return of.store(address, bytes);
+        return memory.store(address, bytes);
     }
     /// A guest without a fabric that takes bytes has no room in it.
     constexpr auto send([[maybe_unused]] byte_view bytes) noexcept -> size_t {
-        if constexpr (fabric_port<Memory>) { return of.send(bytes); }
+        if constexpr (fabric_port<Memory>) { return memory.send(bytes); }
         return 0;
     }
 };
@@ -44,7 +44,7 @@ struct guest_memory {
 /// Appends the PIP of a CR3 write that the VMM executed to the guest's output, as the processor
 /// does for one that does not exit. `guest` has the MSRs of the guest: TraceEn as the guest wrote
 /// it, output pointers as the VM exit left them. `after` is the context after the write, with the
-/// guest's CR3; `which` is the packet: with shadow paging its CR3 is the processor's, as in the
+/// guest's CR3; `pip` is the packet: with shadow paging its CR3 is the processor's, as in the
 /// other PIPs of the trace, and `edit::replace_cr3` changes it later.
 ///
 /// A PIP is owed if TriggerEn, ContextEn after the write, and OS are 1; FilterEn and BranchEn have
@@ -60,57 +60,58 @@ struct guest_memory {
 ///         GEN-240..243, REG-055, REG-057, PKT-080, PKT-115.
 template <memory_port Memory>
 constexpr auto insert_pip(cpu::capabilities const& caps, access::msr_state& guest,
-                          access::processor_context const& after, packet::pip which, Memory& memory,
-                          engine::output_options const& how = {}) noexcept -> inserted_pip {
+                          access::processor_context const& after, packet::pip pip, Memory& memory,
+                          engine::output_options const& options = {}) noexcept -> inserted_pip {
     using ctl = access::ia32_rtit_ctl;
     using status = access::ia32_rtit_status;
     if (!access::trigger_en(guest.ctl, guest.status) || !guest.ctl.get<ctl::OS>() ||
         !access::context_en(guest.ctl, guest.cr3_match, after)) {
         return {};
     }
-    auto const bytes = packet::encode(which);
-    auto now = guest;
-    now.status = now.status.with(status::TriggerEn{true});
+    auto const bytes = packet::encode(pip);
+    auto state = guest;
+    state.status = state.status.with(status::TriggerEn{true});
     detail::guest_memory<Memory> port{memory};
     engine::output output;
-    (void)output.start(caps, now, port, how);  // storing bytes reports the same fault again
-    inserted_pip const result{true, output.write(now, port, bytes)};
+    (void)output.start(caps, state, port, options);  // storing bytes reports the same fault again
+    inserted_pip const result{true, output.write(state, port, bytes)};
     if (!result) { return result; }
-    output.stop(now);
+    output.stop(state);
     if (output.ended_by() == rule::none) {
-        now.status = now.status.with(status::TriggerEn{guest.status.get<status::TriggerEn>()});
+        state.status = state.status.with(status::TriggerEn{guest.status.get<status::TriggerEn>()});
     }
-    if (auto const count = now.status.get<status::PacketByteCnt>(); count != 0) {
-        now.status = now.status.with(status::PacketByteCnt{wrapped{count + bytes.size()}});
+    if (auto const count = state.status.get<status::PacketByteCnt>(); count != 0) {
+        state.status = state.status.with(status::PacketByteCnt{wrapped{count + bytes.size()}});
     }
-    guest = now;
+    guest = state;
     return result;
 }
 /// The same with the guest's CR3 and NR = 0.
 template <memory_port Memory>
 constexpr auto insert_pip(cpu::capabilities const& caps, access::msr_state& guest,
                           access::processor_context const& after, Memory& memory,
-                          engine::output_options const& how = {}) noexcept -> inserted_pip {
+                          engine::output_options const& options = {}) noexcept -> inserted_pip {
     using packet::pip;
-    return insert_pip(caps, guest, after, pip{}.with(pip::CR3{wrapped{after.cr3}}), memory, how);
+    return insert_pip(caps, guest, after, pip{}.with(pip::CR3{wrapped{after.cr3}}), memory,
+                      options);
 }
 
 /// The same between `leave` and `enter`: also makes a PMI pending and, with shadow tables, moves
-/// the processor's position. `from` is the shadow that is in use. If it does not have the new
-/// position, the guest needs a new shadow.
+/// the processor's position. `shadow` is the one in use. If it does not have the new position, the
+/// guest needs a new shadow.
 ///
 /// Errors: as above.
 /// Source: PRG-175, PRG-177, PRG-184.
 template <memory_port Memory>
-constexpr auto insert_pip(guest_pt& guest, shadow const& from,
-                          access::processor_context const& after, packet::pip which, Memory& memory,
-                          engine::output_options const& how = {}) noexcept -> inserted_pip {
-    auto const result = insert_pip(guest.caps, guest.msrs, after, which, memory, how);
+constexpr auto insert_pip(guest_pt& guest, shadow const& shadow,
+                          access::processor_context const& after, packet::pip pip, Memory& memory,
+                          engine::output_options const& options = {}) noexcept -> inserted_pip {
+    auto const result = insert_pip(guest.caps, guest.msrs, after, pip, memory, options);
     if (!result || !result.is_owed) { return result; }
     guest.pmi_pending = guest.pmi_pending || result.written.pmis != 0;
     if (guest.hidden_byte_count != 0) { guest.hidden_byte_count += packet::pip::head_bytes; }
     if (guest.current_output() == guest_output::shadow) {
-        auto const moved = from.to_host(guest.msrs.output);
+        auto const moved = shadow.to_host(guest.msrs.output);
         bool const is_placed = guest.shadow == shadow_use::placed && moved;
         guest.shadow = is_placed ? shadow_use::placed : shadow_use::needed;
         if (is_placed) { guest.host_output = moved.at; }

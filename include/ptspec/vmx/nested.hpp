@@ -120,9 +120,9 @@ constexpr auto enter_nested(guest_pt& guest, nested_vmcs const& vmcs) noexcept -
 /// Source: SDM vol. 3, "Loading MSRs"; REG-010, PRG-165.
 [[nodiscard]] constexpr auto load_msrs(guest_pt& guest, msr_list list, step where, auto&& other,
                                        access::processor_context const& code = {},
-                                       access::policy const& how = {}) noexcept -> violation {
+                                       access::policy const& policy = {}) noexcept -> violation {
     return detail::first_broken(guest.caps, list, where, [&](msr_list_entry const& entry) {
-        auto const answer = on_wrmsr(guest, entry.index, entry.value, code, how);
+        auto const answer = on_wrmsr(guest, entry.index, entry.value, code, policy);
         return answer.what == exit_action::not_pt ? other(entry) : answer.broken;
     });
 }

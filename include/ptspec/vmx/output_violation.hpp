@@ -65,7 +65,7 @@ template <guest_memory_port Memory>
                            guest.current_output() == guest_output::guest_physical;
     if (!is_output) { return {}; }
     phys_addr const page = align_down(address, 4096);
-    switch (memory.translate(page.value, 4096).how) {
+    switch (memory.translate(page.value, 4096).kind) {
         case backing::mapped: return {ept_violation_action::resume, page};
         case backing::missing: return {ept_violation_action::missing_page, page};
         case backing::none: break;
@@ -139,7 +139,7 @@ public:
 private:
     constexpr auto translate(output_access wanted) noexcept -> port_value {
         auto const page = guest_.translate(align_down(wanted.address, 4096).value, 4096);
-        if (page.how == backing::mapped) {
+        if (page.kind == backing::mapped) {
             return {true, page.host.value + wanted.address.value % 4096};
         }
         if (!has_violation_) { violation_ = wanted; }

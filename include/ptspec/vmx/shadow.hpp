@@ -34,15 +34,15 @@ public:
     /// No shadow.
     constexpr shadow() noexcept = default;
 
-    /// Begins a shadow when a guest sets TraceEn. `now` has the guest's registers, with the new CTL
-    /// and the STATUS of that moment. An earlier shadow is gone.
+    /// Begins a shadow when a guest sets TraceEn. `msrs` are the guest's, with the new CTL and
+    /// the STATUS of that moment. An earlier shadow is gone.
     ///
     /// Errors: REG-024 no ToPA on the host; OUT-067 no tables of many entries; REG-025 no
     ///         single-range output, which a range of less than 4 KB needs.
     /// Source: OUT-001, OUT-007, OUT-022..024, PRG-184, PRG-185.
     [[nodiscard]] constexpr auto begin(cpu::capabilities const& host_caps,
                                        cpu::capabilities const& guest_caps,
-                                       access::msr_state const& now, shadow_page const* pages,
+                                       access::msr_state const& msrs, shadow_page const* pages,
                                        size_t page_count) noexcept -> rule;
 
     /// Builds tables until they are complete, or until the VMM has to act. Reads entries and
@@ -92,7 +92,7 @@ private:
 // ------------------------------------------------------------------------------------ functions
 
 constexpr auto shadow::begin(cpu::capabilities const& host_caps,
-                             cpu::capabilities const& guest_caps, access::msr_state const& now,
+                             cpu::capabilities const& guest_caps, access::msr_state const& msrs,
                              shadow_page const* pages, size_t page_count) noexcept -> rule {
     using ctl = access::ia32_rtit_ctl;
     using detail::shadow_kind;
@@ -105,15 +105,15 @@ constexpr auto shadow::begin(cpu::capabilities const& host_caps,
     s.page_count = page_count;
     s.guest = topa::limits::of(guest_caps);
     s.host_width = host_caps.max_phys_addr();
-    s.start = now.output;
-    auto const where = topa::position_in(now.output.base, now.output.mask_ptrs);
+    s.start = msrs.output;
+    auto const where = topa::position_in(msrs.output.base, msrs.output.mask_ptrs);
     s.start_offset = where.offset;
-    bool const is_range = !now.ctl.get<ctl::ToPA>();
-    auto const mask = single_range::mask_of(now.output.mask_ptrs);
-    if (now.ctl.get<ctl::FabricEn>() || now.status.get<access::ia32_rtit_status::Stopped>() ||
-        now.status.get<access::ia32_rtit_status::Error>() ||
+    bool const is_range = !msrs.ctl.get<ctl::ToPA>();
+    auto const mask = single_range::mask_of(msrs.output.mask_ptrs);
+    if (msrs.ctl.get<ctl::FabricEn>() || msrs.status.get<access::ia32_rtit_status::Stopped>() ||
+        msrs.status.get<access::ia32_rtit_status::Error>() ||
         (is_range &&
-         single_range::broken_rule(now.output.base, now.output.mask_ptrs) != rule::none)) {
+         single_range::broken_rule(msrs.output.base, msrs.output.mask_ptrs) != rule::none)) {
         s.phase = shadow_phase::error;
     } else if (!is_range) {
         s.kind = shadow_kind::topa;

@@ -21,7 +21,7 @@ enum class backing : uint8_t {
 
 /// Where guest memory is in host memory.
 struct [[nodiscard]] translation {
-    backing how = backing::none;
+    backing kind = backing::none;
     phys_addr host{};       ///< for `mapped`: the host-physical address, a multiple of 4096
     uint64_t bytes = 4096;  ///< for `mapped`: contiguous from there on; a multiple of 4096
 };

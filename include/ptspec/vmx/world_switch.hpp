@@ -113,25 +113,26 @@ template <msr_port Msrs>
 constexpr auto exchange(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept -> entry_state {
     using ctl = access::ia32_rtit_ctl;
     using status = access::ia32_rtit_status;
-    driver::msr_sequence to{msrs};
+    driver::msr_sequence sequence{msrs};
     entry_state result;
-    host.msrs.ctl = to.template read<ctl>();
-    if (host.msrs.ctl.get<ctl::TraceEn>()) { to.write(ctl{}); }
+    host.msrs.ctl = sequence.template read<ctl>();
+    if (host.msrs.ctl.get<ctl::TraceEn>()) { sequence.write(ctl{}); }
     guest.hides_pend_topa_pmi = guest.trace_en() && (!guest.starts || !has_topa(guest)) &&
                                 guest.msrs.ctl.get<ctl::InjectPsbPmiOnEnable>() &&
                                 guest.msrs.status.get<status::PendToPAPMI>();
     auto const wanted = msrs_of_processor(guest);
     if (guest.trace_en()) {
         for_each_exchanged_msr(guest.caps, [&](msr_index index) {
-            access::set_raw(host.msrs, index, to.read(index));
+            access::set_raw(host.msrs, index, sequence.read(index));
         });
-        host.is_saved = static_cast<bool>(to);
-        for_each_exchanged_msr(
-            guest.caps, [&](msr_index index) { to.write(index, access::value_of(wanted, index)); });
-        host.is_loaded = static_cast<bool>(to);
+        host.is_saved = static_cast<bool>(sequence);
+        for_each_exchanged_msr(guest.caps, [&](msr_index index) {
+            sequence.write(index, access::value_of(wanted, index));
+        });
+        host.is_loaded = static_cast<bool>(sequence);
     }
-    result.fault = to.fault();
-    result.trace = to ? driver::trace_state::disabled : driver::trace_state::unknown;
+    result.fault = sequence.fault();
+    result.trace = sequence ? driver::trace_state::disabled : driver::trace_state::unknown;
     result.ctl = wanted.ctl;
     return result;
 }
@@ -143,11 +144,11 @@ constexpr auto take_guest(guest_pt& guest, host_pt const& host, Msrs& msrs) noex
     -> driver::msr_fault {
     using status = access::ia32_rtit_status;
     if (!host.is_loaded) { return {}; }
-    driver::msr_sequence from{msrs};
+    driver::msr_sequence sequence{msrs};
     access::msr_state got = guest.msrs;
-    for_each_exchanged_msr(guest.caps,
-                           [&](msr_index index) { access::set_raw(got, index, from.read(index)); });
-    if (!from) { return from.fault(); }
+    for_each_exchanged_msr(
+        guest.caps, [&](msr_index index) { access::set_raw(got, index, sequence.read(index)); });
+    if (!sequence) { return sequence.fault(); }
     guest.hidden_byte_count = has_byte_count(guest) ? 0 : got.status.get<status::PacketByteCnt>();
     got.status = visible_status(guest.caps, got.status);
     if (guest.hides_pend_topa_pmi) { got.status = got.status.with(status::PendToPAPMI{true}); }
@@ -202,17 +203,18 @@ constexpr auto enter(guest_pt& guest, controls const& set, host_pt& host, Msrs& 
 template <msr_port Msrs>
 constexpr auto cancel(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
     -> driver::procedure_result {
-    driver::msr_sequence to{msrs};
+    driver::msr_sequence sequence{msrs};
     host.is_loaded = guest.hides_pend_topa_pmi = false;
     auto const ctl = host.msrs.ctl;
     if (host.is_saved) {
         detail::for_each_exchanged_msr(guest.caps, [&](msr_index index) {
-            to.write(index, access::value_of(host.msrs, index));
+            sequence.write(index, access::value_of(host.msrs, index));
         });
     }
-    if (ctl.raw != 0) { to.write(ctl); }
-    if (to) { host = {}; }
-    return {to.fault(), to ? driver::trace_state_of(ctl) : driver::trace_state::unknown};
+    if (ctl.raw != 0) { sequence.write(ctl); }
+    if (sequence) { host = {}; }
+    return {sequence.fault(),
+            sequence ? driver::trace_state_of(ctl) : driver::trace_state::unknown};
 }
 
 /// Continues after VM exit, which has cleared CTL: reads the guest's MSRs, and restores the host's
@@ -240,11 +242,11 @@ constexpr auto leave(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
 ///
 /// Errors: those of `shadow::begin`.
 /// Source: PRG-184.
-[[nodiscard]] constexpr auto begin_shadow(guest_pt& guest, shadow& to,
+[[nodiscard]] constexpr auto begin_shadow(guest_pt& guest, shadow& shadow,
                                           cpu::capabilities const& host_caps,
                                           shadow_page const* pages, size_t page_count) noexcept
     -> rule {
-    rule const broken = to.begin(host_caps, guest.caps, guest.msrs, pages, page_count);
+    rule const broken = shadow.begin(host_caps, guest.caps, guest.msrs, pages, page_count);
     guest.shadow = broken == rule::none ? shadow_use::begun : shadow_use::needed;
     return broken;
 }
@@ -254,15 +256,15 @@ constexpr auto leave(guest_pt& guest, host_pt& host, Msrs& msrs) noexcept
 /// Errors: those of `enter`; `needs_shadow` if the guest traces and needs a shadow, or the one that
 ///         was begun is not complete.
 template <msr_port Msrs>
-constexpr auto enter(guest_pt& guest, shadow const& from, controls const& set, host_pt& host,
+constexpr auto enter(guest_pt& guest, shadow const& shadow, controls const& set, host_pt& host,
                      Msrs& msrs) noexcept -> entry_state {
     host = {};
     bool const is_shadowed = guest.current_output() == guest_output::shadow;
-    bool const is_placed = !guest.needs_shadow() && (!is_shadowed || from.is_complete());
+    bool const is_placed = !guest.needs_shadow() && (!is_shadowed || shadow.is_complete());
     auto const allowed = detail::check_of_entry(guest, set, is_placed);
     if (!allowed) { return allowed; }
     if (is_shadowed && guest.trace_en() && guest.shadow == shadow_use::begun) {
-        auto const wanted = from.host();
+        auto const wanted = shadow.host();
         guest.host_output = wanted.at;
         guest.host_topa = wanted.topa;
     }
@@ -280,7 +282,7 @@ struct [[nodiscard]] shadow_exit : driver::procedure_result {
 ///
 /// Errors: those of `leave`; `is_placed`.
 template <msr_port Msrs>
-constexpr auto leave(guest_pt& guest, shadow const& from, host_pt& host, Msrs& msrs) noexcept
+constexpr auto leave(guest_pt& guest, shadow const& shadow, host_pt& host, Msrs& msrs) noexcept
     -> shadow_exit {
     bool const was_loaded = host.is_loaded;
     auto const failed = detail::take_guest(guest, host, msrs);
@@ -289,7 +291,7 @@ constexpr auto leave(guest_pt& guest, shadow const& from, host_pt& host, Msrs& m
     if (!was_loaded || failed.happened || guest.current_output() != guest_output::shadow) {
         return result;
     }
-    auto const found = from.to_guest(guest.host_output);
+    auto const found = shadow.to_guest(guest.host_output);
     result.is_placed = found.found;
     if (found) { guest.msrs.output = found.at; }
     return result;
@@ -309,9 +311,9 @@ struct [[nodiscard]] topa_pmi : driver::procedure_result {
 template <msr_port Msrs>
 constexpr auto find_topa_pmi(Msrs& msrs) noexcept -> topa_pmi {
     using global_status = reg::ia32_perf_global_status;
-    driver::msr_sequence from{msrs};
-    auto const now = from.template read<global_status>();
-    return {{from.fault()}, from && now.template get<global_status::Trace_ToPA_PMI>()};
+    driver::msr_sequence sequence{msrs};
+    auto const status = sequence.template read<global_status>();
+    return {{sequence.fault()}, sequence && status.template get<global_status::Trace_ToPA_PMI>()};
 }
 
 /// Takes a ToPA PMI that the guest's output raised from the processor: `is_pending` if there was
@@ -332,9 +334,9 @@ constexpr auto take_topa_pmi(guest_pt& guest, host_pt const& host, Msrs& msrs) n
     if (!host.is_loaded || !detail::has_topa(guest)) { return {}; }
     auto result = find_topa_pmi(msrs);
     if (!result.is_pending) { return result; }
-    driver::msr_sequence to{msrs};
-    to.write(reset{}.with(reset::Trace_ToPA_PMI{true}));
-    result.fault = to.fault();
+    driver::msr_sequence sequence{msrs};
+    sequence.write(reset{}.with(reset::Trace_ToPA_PMI{true}));
+    result.fault = sequence.fault();
     guest.msrs.perf_global_status = guest.msrs.perf_global_status.with(
         status::Trace_ToPA_PMI{true});
     guest.pmi_pending = true;

@@ -195,10 +195,10 @@ constexpr auto shadow_region(shadow_state& s, Memory& memory, uint64_t& steps) n
         --steps;
         uint64_t const at = s.offset + s.run_bytes;
         auto const page = memory.translate((s.region_base + at).value, limit - at);
-        if (page.how == backing::missing) {
+        if (page.kind == backing::missing) {
             return {shadow_progress::missing_page, s.region_base + at};
         }
-        if (page.how == backing::none) {
+        if (page.kind == backing::none) {
             if (auto const done = put_run(s); !done) { return done; }
             s.phase = shadow_phase::error;
             return {shadow_progress::complete};
@@ -278,7 +278,7 @@ constexpr auto shadow_entry(shadow_state& s, Memory& memory, uint64_t& steps) no
         s.phase = shadow_phase::error;
     } else {
         phys_addr const page = align_down(loaded.fault.address, 4096);
-        if (memory.translate(page.value, 4096).how != backing::none) {
+        if (memory.translate(page.value, 4096).kind != backing::none) {
             return {shadow_progress::missing_page, page};
         }
         s.phase = shadow_phase::error;  // reads as ones, which are reserved bits
@@ -308,8 +308,8 @@ constexpr auto shadow_direct(shadow_state& s, Memory& memory, uint64_t steps) no
     -> shadow_result {
     if (steps == 0) { return {shadow_progress::paused}; }
     auto const page = memory.translate(s.region_base.value, 4096);
-    if (page.how == backing::missing) { return {shadow_progress::missing_page, s.region_base}; }
-    if (page.how == backing::none) {
+    if (page.kind == backing::missing) { return {shadow_progress::missing_page, s.region_base}; }
+    if (page.kind == backing::none) {
         s.kind = shadow_kind::frozen;
         s.phase = shadow_phase::error;
         return {shadow_progress::complete};
