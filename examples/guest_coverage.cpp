@@ -11,6 +11,7 @@
 #include <ptspec/topa/table.hpp>
 #include <ptspec/trace/write/synthetic_psb.hpp>
 #include <ptspec/vmx/controls.hpp>
+#include <ptspec/vmx/usage.hpp>
 
 #include <cstdint>
 #include <cstdio>

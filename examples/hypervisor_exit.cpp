@@ -10,6 +10,10 @@
 #include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/base/host_memory.hpp>
 #include <ptspec/trace/reader.hpp>
+#include <ptspec/vmx/guest_events.hpp>
+#include <ptspec/vmx/guest_image.hpp>
+#include <ptspec/vmx/msr_bitmap.hpp>
+#include <ptspec/vmx/msr_exits.hpp>
 #include <ptspec/vmx/world_switch.hpp>
 
 #include <cstdio>

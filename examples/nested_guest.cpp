@@ -12,6 +12,7 @@
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/vmx/insert_pip.hpp>
 #include <ptspec/edit/replace_addresses.hpp>
+#include <ptspec/vmx/msr_bitmap.hpp>
 #include <ptspec/vmx/nested.hpp>
 #include <ptspec/vmx/world_switch.hpp>
 

@@ -97,8 +97,8 @@ constexpr exception exceptions[] = {
     {"topa/table.hpp", "violation", "what is wrong, not a result"},
     {"trace/binding.hpp", "violation", "what is wrong, not a result"},
     {"trace/binding.hpp", "binding", "what a packet belongs to, also where a rule is broken"},
-    {"vmx/controls.hpp", "violation", "what is wrong, not a result"},
-    {"vmx/guest_cpuid.hpp", "unhonourable", "what is wrong, not a result"},
+    {"vmx/transition.hpp", "violation", "what is wrong, not a result"},
+    {"vmx/unhonourable.hpp", "unhonourable", "what is wrong, not a result"},
 };
 
 /// `header name` of each struct in include/ with such a member. `all` counts those that convert,

@@ -63,7 +63,7 @@ private:
 /// An IP packet with 2, 4 or 6 bytes replaces the low 16, 32 or 48 bits of the last IP. Therefore
 /// the high 48 bits of a mapped IP depend only on the high 48 bits of the IP, its high 32 bits on
 /// the high 32 bits, and its high 16 bits on the high 16 bits: each prefix has its own numbering of
-/// the parts below it. Bit 47 and the bits above it stay as they are in canonical addresses of 48
+/// the bits below it. Bit 47 and the bits above it stay as they are in canonical addresses of 48
 /// bits, so that 6 bytes can be sign-extended. The last IP after a PSB is 0, therefore the prefix 0
 /// stays 0. Different IPs are mapped to different IPs.
 ///
@@ -93,7 +93,7 @@ public:
     }
 
 private:
-    /// The numbers that one prefix has given to the parts below it.
+    /// The numbers that one prefix has given to the bits below it.
     struct numbering {
         std::uint64_t next = 0;               // the first number that was not considered
         std::vector<std::uint64_t> passed{};  // considered, but used by the original
@@ -103,25 +103,26 @@ private:
         std::uint64_t last;
     };
     static constexpr unsigned levels = 5;
-    /// The width of the part of an IP that a level maps: bits 63:48, 47:32, 31:16, 15:12 and 11:0.
+    /// The number of bits of an IP that a level maps: bits 63:48, 47:32, 31:16, 15:12 and 11:0.
     static constexpr unsigned width[levels] = {16, 16, 16, 4, 12};
 
-    /// The numbers for a part: those that keep the sign extension and the privilege level.
-    static auto range_of(unsigned level, std::uint64_t prefix, std::uint64_t part) -> range {
+    /// The numbers for the bits of a level: those that keep the sign extension and the privilege
+    /// level.
+    static auto range_of(unsigned level, std::uint64_t prefix, std::uint64_t low) -> range {
         std::uint64_t const most = (std::uint64_t{1} << width[level]) - 1;
         if (level == 0) {  // bits 63:56 are all 0 or all 1 in canonical addresses of 57 bits
-            return part == 0         ? range{0, 0}
-                   : part == most    ? range{most, most}
-                   : part <= 0xFF    ? range{1, 0xFF}
-                   : part >= 0xFF00  ? range{0xFF00, most - 1}
-                   : part >> 15 != 0 ? range{0x8000, 0xFEFF}
-                                     : range{0x100, 0x7FFF};
+            return low == 0         ? range{0, 0}
+                   : low == most    ? range{most, most}
+                   : low <= 0xFF    ? range{1, 0xFF}
+                   : low >= 0xFF00  ? range{0xFF00, most - 1}
+                   : low >> 15 != 0 ? range{0x8000, 0xFEFF}
+                                    : range{0x100, 0x7FFF};
         }
         bool const is_first = prefix == 0 && level <= 2;  // the prefix of the last IP after a PSB
-        if (is_first && part == 0) { return {0, 0}; }
+        if (is_first && low == 0) { return {0, 0}; }
         std::uint64_t const first = is_first ? 1 : 0;
         if (level > 1) { return {first, most}; }
-        return part >> 15 != 0 ? range{0x8000, most} : range{first, 0x7FFF};
+        return low >> 15 != 0 ? range{0x8000, most} : range{first, 0x7FFF};
     }
 
     /// The original has this prefix, too.
@@ -154,10 +155,9 @@ private:
             return found->second;
         }
         std::uint64_t const prefix = level == 0 ? 0 : bits >> width[level];
-        std::uint64_t const part = bits & ((std::uint64_t{1} << width[level]) - 1);
+        std::uint64_t const low = bits & ((std::uint64_t{1} << width[level]) - 1);
         std::uint64_t const mapped_prefix = level == 0 ? 0 : mapped(level - 1, prefix);
-        std::uint64_t const number = new_number(level, mapped_prefix,
-                                                range_of(level, prefix, part));
+        std::uint64_t const number = new_number(level, mapped_prefix, range_of(level, prefix, low));
         return known_[level][bits] = mapped_prefix << width[level] | number;
     }
 

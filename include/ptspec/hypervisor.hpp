@@ -13,8 +13,15 @@
 #include <ptspec/access/image.hpp>
 #include <ptspec/vmx/intercepts.hpp>
 #include <ptspec/vmx/controls.hpp>
+#include <ptspec/vmx/transition.hpp>
+#include <ptspec/vmx/usage.hpp>
 #include <ptspec/vmx/guest_cpuid.hpp>
+#include <ptspec/vmx/unhonourable.hpp>
 #include <ptspec/vmx/guest_pt.hpp>
+#include <ptspec/vmx/msr_bitmap.hpp>
+#include <ptspec/vmx/msr_exits.hpp>
+#include <ptspec/vmx/guest_events.hpp>
+#include <ptspec/vmx/guest_image.hpp>
 #include <ptspec/vmx/shadow.hpp>
 #include <ptspec/vmx/world_switch.hpp>
 #include <ptspec/vmx/nested.hpp>

@@ -26691,15 +26691,12 @@ enum class shadow_use : uint8_t {
 
 // ---- ptspec/vmx/controls.hpp ----
 
-/// The VM-execution, VM-exit and VM-entry controls of Intel PT and the MSR lists of a VMCS: the
-/// checks of VM entry on them, their effects, and their values for each usage model.
+/// The VM-execution, VM-exit and VM-entry controls of Intel PT: the checks of VM entry on them, and
+/// their values for a guest with its own Intel PT.
 namespace ptspec::vmx {
 
 using access::ia32_rtit_ctl;
-using access::msr_state;
 using cpu::capabilities;
-
-// ------------------------------------------------------------------------------------ controls
 
 /// The control words of a VMCS that concern Intel PT.
 struct controls {
@@ -26728,10 +26725,6 @@ constexpr auto is_allowed(Word word, auto capability) noexcept -> bool {
     auto const must_be_1 = static_cast<uint32_t>(capability.raw);
     return pt_bits(Word{(word.raw & ~can_be_1) | (~word.raw & must_be_1)}) == 0;
 }
-
-}  // namespace detail
-
-namespace detail {
 
 template <class Controls>
 constexpr auto with_conceal(Controls set, bool conceal) noexcept -> Controls {
@@ -26847,7 +26840,14 @@ template <same_as<capabilities> Capabilities = capabilities>
            caps.vmx_entry_ctls.template get<reg::ia32_vmx_entry_ctls::Can1_LOAD_IA32_RTIT_CTL>();
 }
 
-// ------------------------------------------------------------------------------------ MSR lists
+}  // namespace ptspec::vmx
+
+// ---- ptspec/vmx/transition.hpp ----
+
+/// VM entry and VM exit: the MSR lists of a VMCS, and what both check and load of Intel PT.
+namespace ptspec::vmx {
+
+using access::msr_state;
 
 /// An entry of an MSR list of a VMCS.
 ///
@@ -27056,7 +27056,12 @@ constexpr void check(Capabilities const& caps, vmcs_fields const& fields, msr_st
     if (!left) { found(left.violated); }
 }
 
-// ------------------------------------------------------------------------------------ usage models
+}  // namespace ptspec::vmx
+
+// ---- ptspec/vmx/usage.hpp ----
+
+/// The usage models of Intel PT with VMX: the fields of a VMCS for each.
+namespace ptspec::vmx {
 
 /// An MSR list with its entries.
 struct stored_list {
@@ -27178,8 +27183,7 @@ template <same_as<capabilities> Capabilities = capabilities>
 
 // ---- ptspec/vmx/guest_cpuid.hpp ----
 
-/// The Intel PT that a guest sees: its capabilities, the CPUID answers that enumerate them, and
-/// whether a processor can honour the CPUID answers of a saved guest.
+/// The Intel PT that a guest sees: its capabilities, and the CPUID answers that enumerate them.
 namespace ptspec::vmx {
 
 using cpu::capabilities;
@@ -27442,7 +27446,12 @@ template <same_as<guest_offer> Offer>
     return rest;
 }
 
-// ------------------------------------------------------------------------------------ honouring
+}  // namespace ptspec::vmx
+
+// ---- ptspec/vmx/unhonourable.hpp ----
+
+/// Whether a processor can honour the CPUID answers of a saved guest.
+namespace ptspec::vmx {
 
 /// A bit, or the lowest bit of a number, that a processor cannot honour.
 struct unhonourable {
@@ -27662,12 +27671,10 @@ constexpr void find_unhonourable(Capabilities const& host, Capabilities const& g
 
 // ---- ptspec/vmx/guest_pt.hpp ----
 
-/// Intel PT of a virtual processor: what its accesses read, write, and raise.
+/// Intel PT of a virtual processor.
 ///
 /// A VM exit ends the guest's trace, and VM entry continues it (`vmx/world_switch.hpp`). Between
 /// the two, `guest_pt::msrs` has the guest's values, and no value of the guest is in the processor.
-/// Which MSRs are intercepted may change with each function here and with each `enter`: call
-/// `update_msr_bitmap` after `enter`, before VM entry, each time.
 namespace ptspec::vmx {
 
 /// Whose code a virtual processor executes. Source: PRG-173.
@@ -27743,6 +27750,52 @@ struct guest_pt {
     return usual == guest_access::pass_through && is_other_value ? guest_access::intercept : usual;
 }
 
+namespace detail {
+
+using namespace ptspec::detail;
+
+/// Sets CTL without what the processor does when TraceEn rises. TriggerEn follows.
+constexpr void set_ctl(guest_pt& guest, access::ia32_rtit_ctl value) noexcept {
+    using status = access::ia32_rtit_status;
+    guest.starts = value.get<access::ia32_rtit_ctl::TraceEn>();
+    guest.shadow = shadow_use::needed;
+    guest.msrs.ctl = value;
+    guest.msrs.status = guest.msrs.status.with(
+        status::TriggerEn{access::trigger_en(value, guest.msrs.status)});
+}
+
+/// STATUS as a guest sees it: without the bits of features that it does not have.
+///
+/// Source: REG-051, REG-054, REG-055, REG-067.
+constexpr auto visible_status(cpu::capabilities const& guest_caps,
+                              access::ia32_rtit_status status) noexcept
+    -> access::ia32_rtit_status {
+    using word = access::ia32_rtit_status;
+    uint64_t const filter_en = guest_caps.has_ip_filtering() ? 0 : field_mask<word::FilterEn>;
+    return {status.raw & ~(access::faulting_status_mask(guest_caps) | filter_en)};
+}
+
+/// Goes to another level. If the output is translated in another way there, the guest needs a new
+/// shadow.
+constexpr void set_level(guest_pt& guest, guest_level level, controls const& nested) noexcept {
+    auto const before = guest.current_output();
+    guest.level = level;
+    guest.nested = nested;
+    if (guest.current_output() != before) { guest.shadow = shadow_use::needed; }
+}
+
+}  // namespace detail
+
+}  // namespace ptspec::vmx
+
+// ---- ptspec/vmx/msr_bitmap.hpp ----
+
+/// The MSR bitmap of a guest: which accesses exit.
+///
+/// This may change with each function that handles an exit or an event of the guest, and with each
+/// `enter`: call `update_msr_bitmap` after `enter`, before VM entry, each time.
+namespace ptspec::vmx {
+
 /// The MSR bitmap of a VMCS: which accesses exit.
 ///
 /// Shape:  for MSR n, below 2000H: bit n % 8 of byte n / 8 for RDMSR, 2048 bytes later for WRMSR.
@@ -27795,7 +27848,12 @@ constexpr void update_msr_bitmap(guest_pt const& guest, msr_bitmap const& of_l1,
     });
 }
 
-// ------------------------------------------------------------------------------------ MSR exits
+}  // namespace ptspec::vmx
+
+// ---- ptspec/vmx/msr_exits.hpp ----
+
+/// The accesses of a guest to MSRs of Intel PT that exit: what they read, write, and raise.
+namespace ptspec::vmx {
 
 /// What a VMM does after an exit of a guest at RDMSR or WRMSR.
 enum class exit_action : uint8_t {
@@ -27804,6 +27862,7 @@ enum class exit_action : uint8_t {
     not_pt,     ///< not an MSR of Intel PT: the caller's own code handles it
 };
 
+/// The answer to an access of a guest that exited.
 struct [[nodiscard]] exit_answer {
     exit_action what = exit_action::skip;
     rule broken = rule::none;       ///< of `inject_gp`
@@ -27815,29 +27874,6 @@ struct [[nodiscard]] exit_answer {
 };
 
 namespace detail {
-
-using namespace ptspec::detail;
-
-/// Sets CTL without what the processor does when TraceEn rises. TriggerEn follows.
-constexpr void set_ctl(guest_pt& guest, access::ia32_rtit_ctl value) noexcept {
-    using status = access::ia32_rtit_status;
-    guest.starts = value.get<access::ia32_rtit_ctl::TraceEn>();
-    guest.shadow = shadow_use::needed;
-    guest.msrs.ctl = value;
-    guest.msrs.status = guest.msrs.status.with(
-        status::TriggerEn{access::trigger_en(value, guest.msrs.status)});
-}
-
-/// STATUS as a guest sees it: without the bits of features that it does not have.
-///
-/// Source: REG-051, REG-054, REG-055, REG-067.
-constexpr auto visible_status(cpu::capabilities const& guest_caps,
-                              access::ia32_rtit_status status) noexcept
-    -> access::ia32_rtit_status {
-    using word = access::ia32_rtit_status;
-    uint64_t const filter_en = guest_caps.has_ip_filtering() ? 0 : field_mask<word::FilterEn>;
-    return {status.raw & ~(access::faulting_status_mask(guest_caps) | filter_en)};
-}
 
 constexpr auto gp_of(access::verdict const& checked) noexcept -> exit_answer {
     return {.what = exit_action::inject_gp, .broken = checked.broken};
@@ -27908,17 +27944,6 @@ constexpr auto on_xrstors(guest_pt& guest, access::xsave_pt_state const& image,
     return {.trace_en_changed = guest.trace_en()};
 }
 
-// ------------------------------------------------------------------------------------ events
-
-/// A PMI that the VMM injects now. True once for each interrupt that output raised.
-///
-/// Source: PRG-177.
-[[nodiscard]] constexpr auto take_pmi(guest_pt& guest) noexcept -> bool {
-    bool const pending = guest.pmi_pending;
-    guest.pmi_pending = false;
-    return pending;
-}
-
 /// Handles a write of IA32_PERF_GLOBAL_STATUS_RESET or IA32_PERF_GLOBAL_STATUS_SET by the guest, as
 /// far as Intel PT is concerned: the caller's own code handles the other bits. RDMSR of
 /// IA32_PERF_GLOBAL_STATUS returns Trace_ToPA_PMI of `guest.msrs.perf_global_status`. Setting the
@@ -27942,6 +27967,22 @@ constexpr auto on_global_status_write(guest_pt& guest, msr_index index, uint64_t
     return {};
 }
 
+}  // namespace ptspec::vmx
+
+// ---- ptspec/vmx/guest_events.hpp ----
+
+/// What happens to a guest beside its accesses: interrupts, VMX operation, resets and SMM.
+namespace ptspec::vmx {
+
+/// A PMI that the VMM injects now. True once for each interrupt that output raised.
+///
+/// Source: PRG-177.
+[[nodiscard]] constexpr auto take_pmi(guest_pt& guest) noexcept -> bool {
+    bool const pending = guest.pmi_pending;
+    guest.pmi_pending = false;
+    return pending;
+}
+
 /// Emulates VMXON of the guest. Without Intel PT in VMX operation it clears TraceEn, and writes of
 /// CTL raise #GP until VMXOFF. Not in SMM, where instructions of VMX raise #UD, nor in L2.
 ///
@@ -27954,15 +27995,6 @@ constexpr void vmxon(guest_pt& guest) noexcept {
 constexpr void vmxoff(guest_pt& guest) noexcept { guest.msrs = access::vmxoff(guest.msrs); }
 
 namespace detail {
-
-/// Goes to another level. If the output is translated in another way there, the guest needs a new
-/// shadow.
-constexpr void set_level(guest_pt& guest, guest_level level, controls const& nested) noexcept {
-    auto const before = guest.current_output();
-    guest.level = level;
-    guest.nested = nested;
-    if (guest.current_output() != before) { guest.shadow = shadow_use::needed; }
-}
 
 /// A reset, which leaves VMX operation.
 constexpr void reset(guest_pt& guest, access::msr_state const& after) noexcept {
@@ -28022,7 +28054,12 @@ struct [[nodiscard]] guest_rsm {
     return result;
 }
 
-// ------------------------------------------------------------------------------------ migration
+}  // namespace ptspec::vmx
+
+// ---- ptspec/vmx/guest_image.hpp ----
+
+/// A guest's Intel PT as bytes, for migration.
+namespace ptspec::vmx {
 
 /// The size of a guest's image in bytes.
 inline constexpr size_t guest_image_size = access::image_size + 24;

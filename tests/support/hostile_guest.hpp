@@ -4,6 +4,8 @@
 #include <support/virtual_machine.hpp>
 
 #include <ptspec/cpu/presets.hpp>
+#include <ptspec/vmx/guest_events.hpp>
+#include <ptspec/vmx/guest_image.hpp>
 #include <ptspec/vmx/nested.hpp>
 
 #include <algorithm>

@@ -10,6 +10,8 @@
 #include <support/virtual_machine.hpp>
 
 #include <ptspec/cpu/presets.hpp>
+#include <ptspec/vmx/guest_events.hpp>
+#include <ptspec/vmx/guest_image.hpp>
 
 #include <doctest/doctest.h>
 

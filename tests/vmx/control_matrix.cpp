@@ -4,6 +4,7 @@
 #include <ptspec/vmx/controls.hpp>
 
 #include <ptspec/cpu/presets.hpp>
+#include <ptspec/vmx/transition.hpp>
 
 #include <support/facts.hpp>
 

@@ -4,6 +4,8 @@
 // of a processor with their capabilities.
 #include <ptspec/vmx/guest_cpuid.hpp>
 
+#include <ptspec/vmx/unhonourable.hpp>
+
 #include <support/check_twice.hpp>
 #include <support/hostile_guest.hpp>
 #include <support/how_many.hpp>

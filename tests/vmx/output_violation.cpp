@@ -5,6 +5,8 @@
 #include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/vmx/world_switch.hpp>
 #include <ptspec/simulate/ports.hpp>
+#include <ptspec/vmx/guest_image.hpp>
+#include <ptspec/vmx/msr_exits.hpp>
 
 #include <support/check_twice.hpp>
 

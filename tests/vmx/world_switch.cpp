@@ -6,6 +6,8 @@
 #include <ptspec/vmx/insert_pip.hpp>
 #include <ptspec/edit/replace_addresses.hpp>
 #include <ptspec/vmx/controls.hpp>
+#include <ptspec/vmx/guest_events.hpp>
+#include <ptspec/vmx/guest_image.hpp>
 
 #include <support/check_twice.hpp>
 #include <support/virtual_machine.hpp>

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <ptspec/vmx/guest_pt.hpp>
+#include <ptspec/vmx/msr_exits.hpp>
+#include <ptspec/vmx/transition.hpp>
 
 /// Nested VMX: Intel PT of a guest hypervisor (L1) that runs a guest (L2).
 ///

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/access/image.hpp>
 #include <ptspec/driver/msr_sequence.hpp>
 #include <ptspec/reg/perf.hpp>
 #include <ptspec/vmx/guest_pt.hpp>
