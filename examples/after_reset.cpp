@@ -4,7 +4,7 @@
 // that keeps its contents over a reset. After a warm reset the MSRs still have the position of the
 // trace; after a cold reset only memory has the trace. The trace is read before it is continued.
 
-#include "common/standard_output.hpp"
+#include "standard_output.hpp"
 
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver.hpp>

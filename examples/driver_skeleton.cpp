@@ -5,8 +5,8 @@
 // decoded where it lies, without a copy: each conditional branch of a context must be in its trace,
 // and each byte that the trace unit stored must have been read.
 
-#include <common/skeleton_driver.hpp>
-#include <common/standard_output.hpp>
+#include "skeleton_driver.hpp"
+#include "standard_output.hpp"
 
 #include <ptspec/ptspec.hpp>
 

@@ -5,7 +5,7 @@
 //
 //   g++ -std=c++20 -Iinclude examples/first_trace.cpp -o first_trace && ./first_trace
 
-#include "common/standard_output.hpp"
+#include "standard_output.hpp"
 
 #include <ptspec/model.hpp>
 #include <ptspec/trace.hpp>

@@ -3,7 +3,7 @@
 // A fuzzer that is guided by Intel PT: it keeps each input whose trace has a new edge, and so finds
 // the one of 2^24 that the program crashes on. The program runs on a modelled processor.
 
-#include "common/standard_output.hpp"
+#include "standard_output.hpp"
 
 #include <ptspec/flow.hpp>
 #include <ptspec/model.hpp>

@@ -3,7 +3,7 @@
 // How a hypervisor emulates the Intel PT MSRs of a guest: for each WRMSR it injects #GP(0) and logs
 // the rule that was broken, or it applies the effects of the write.
 
-#include "common/standard_output.hpp"
+#include "standard_output.hpp"
 
 #include <ptspec/access/effect.hpp>
 #include <ptspec/registers.hpp>

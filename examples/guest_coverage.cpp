@@ -4,7 +4,7 @@
 // of host and guest. It writes each execution to the start of one small region, so that most traces
 // have no PSB, and reads a page of the guest's code when a trace needs it.
 
-#include "common/standard_output.hpp"
+#include "standard_output.hpp"
 
 #include <ptspec/flow.hpp>
 #include <ptspec/model.hpp>

@@ -4,7 +4,7 @@
 // of the host and of VMX, with the CR3 values of the guest instead of those of shadow paging, and
 // with the time that the guest's RDTSC has, which the VMM emulates.
 
-#include "common/standard_output.hpp"
+#include "standard_output.hpp"
 
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/engine/generator.hpp>

@@ -4,7 +4,7 @@
 // guest's exits, shadows its ToPA table, injects its PMI, and moves it to another host in the midst
 // of the trace. At the end the guest reads its own trace.
 
-#include "common/standard_output.hpp"
+#include "standard_output.hpp"
 
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/simulate/fake_processor.hpp>

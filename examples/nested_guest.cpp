@@ -4,7 +4,7 @@
 // emulates the VM entries and VM exits of L1, and makes L1's trace that of a processor with VMX: it
 // adds the PIPs of these transitions, and replaces the address of its own VMCS by that of L1's.
 
-#include "common/standard_output.hpp"
+#include "standard_output.hpp"
 
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/simulate/fake_processor.hpp>

@@ -4,7 +4,7 @@
 //
 //   perf record -e intel_pt// PROGRAM && perf_events perf.data
 
-#include "common/standard_output.hpp"
+#include "standard_output.hpp"
 
 #include <ptspec/file/perf_data/event_reader.hpp>
 

@@ -5,7 +5,7 @@
 // end, and the oldest byte follows that position. Every branch that is still in the ring must be
 // decoded correctly.
 
-#include "common/standard_output.hpp"
+#include "standard_output.hpp"
 
 #include <ptspec/ptspec.hpp>
 

@@ -4,7 +4,7 @@
 //
 //   g++ -std=c++20 -Iinclude examples/start.cpp -o start && ./start
 
-#include "common/standard_output.hpp"
+#include "standard_output.hpp"
 
 #include <ptspec/registers.hpp>
 

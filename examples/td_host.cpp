@@ -4,7 +4,7 @@
 // the TD leaves the MSRs in their initial configuration, so the host saves its trace before the
 // entry and restores it after the return. Neither trace has a jump of the other.
 
-#include "common/standard_output.hpp"
+#include "standard_output.hpp"
 
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/switch_context.hpp>

@@ -4,8 +4,8 @@
 // of its regions, why an invalid table is rejected, and a trace that is decoded packet by packet.
 // `tour FILE` reads a raw trace from a file.
 
-#include "common/listing.hpp"
-#include "common/standard_output.hpp"
+#include "standard_output.hpp"
+#include "tools/common/listing.hpp"
 
 #include <ptspec/ptspec.hpp>
 

@@ -5,7 +5,7 @@
 //
 //   what_happened TRACE [CPUID.15H:EBX CPUID.15H:EAX MTCFreq]
 
-#include "common/standard_output.hpp"
+#include "standard_output.hpp"
 
 #include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/events.hpp>

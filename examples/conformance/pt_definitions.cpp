@@ -4,7 +4,7 @@
 // comparison takes place while this file is compiled. examples/mistakes/ has definitions that stop
 // the build.
 
-#include "../common/standard_output.hpp"
+#include "../standard_output.hpp"
 #include "pt_definitions.h"
 
 #include <ptspec/conformance.hpp>

@@ -4,7 +4,7 @@
 // of skeleton_driver.hpp on a modelled processor, whose trace is stored in memory of the kernel:
 // two tasks alternate, and each must have its own bytes, complete and in order.
 
-#include <common/skeleton_driver.hpp>
+#include <skeleton_driver.hpp>
 
 #include "module.h"
 

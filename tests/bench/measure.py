@@ -110,7 +110,7 @@ BRANCHES = [  # millions per second: at least the floor
 ]
 SOURCES = [ROOT / "tests" / "bench" / f"{name}.cpp"
            for name in ("read", "events", "flow", "unit", "write", "output", "their_summary")]
-SOURCES.insert(0, ROOT / "examples" / "pt_dump" / "pt_dump.cpp")  # the longest build first
+SOURCES.insert(0, ROOT / "examples/tools/pt_dump/pt_dump.cpp")  # the longest build first
 # Normally, and with --quick. For flow the number of passes.
 MEGABYTES = {"read": ["64", "4"], "write": ["1", "1"], "events": ["16", "2"], "flow": ["5", "1"]}
 

@@ -315,8 +315,7 @@ def build_all(programs, include, compiler, table, copy):
 
 def programs_in(copy):
     """The programs among the examples and consumers, without those that must not compile."""
-    found = [*copy.glob("examples/*.cpp"), *copy.glob("examples/*/*.cpp"),
-             *copy.glob("tests/consumer/**/*.cpp")]
+    found = [*copy.glob("examples/**/*.cpp"), *copy.glob("tests/consumer/**/*.cpp")]
     return [str(path) for path in sorted(found) if path.parent.name != "mistakes"]
 
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <pt_record/journal.hpp>
+#include <tools/common/recorded/journal.hpp>
 
 // The journals of recorded processes, also written by tests.
 namespace differential::recording {

@@ -3,7 +3,7 @@
 
 #include <differential/recording.hpp>
 
-#include <pt_record/raw_output.hpp>
+#include <tools/common/recorded/raw_output.hpp>
 
 #include <ptspec/engine/model_kind.hpp>
 

@@ -22,6 +22,7 @@ import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+RECORD = ROOT / "examples" / "tools" / "pt_record"
 PROGRAMS = ROOT / "tests" / "differential" / "programs"
 STRICT = ["-std=c++20", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow",
           "-Werror", f"-I{ROOT}/include", f"-I{ROOT}/examples", f"-I{ROOT}/tests"]
@@ -56,10 +57,10 @@ class Recorder:
         self.damage = folder / "damage"
 
     def build(self, pool):
-        jobs = [["g++", *STRICT, ROOT / "examples/pt_record/pt_record.cpp", "-o", self.tool],
-                ["g++", *STRICT, *PLUGIN, ROOT / "examples/pt_record/qemu_plugin.cpp", "-o",
+        jobs = [["g++", *STRICT, RECORD / "pt_record.cpp", "-o", self.tool],
+                ["g++", *STRICT, *PLUGIN, RECORD / "qemu_plugin.cpp", "-o",
                  self.folder / "pt_record_qemu.so"],
-                ["g++", *STRICT, *PLUGIN, ROOT / "examples/pt_record/machine_plugin.cpp", "-o",
+                ["g++", *STRICT, *PLUGIN, RECORD / "machine_plugin.cpp", "-o",
                  self.folder / "pt_record_machine.so"],
                 ["g++", *STRICT, ROOT / "tests/differential/recording.cpp", "-lipt", "-o",
                  self.verifier],

@@ -19,7 +19,7 @@
 #include <differential/flow.hpp>
 #include <support/any_events.hpp>
 
-#include "../../examples/common/trace_script/why.hpp"
+#include "../../examples/tools/common/trace_script/why.hpp"
 
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include <differential/recording.hpp>
 
-#include <pt_record/walked_code.hpp>
+#include <tools/common/recorded/walked_code.hpp>
 
 #include <ptspec/flow.hpp>
 

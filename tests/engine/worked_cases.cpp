@@ -6,7 +6,7 @@
 // GEN-205, GEN-211, GEN-212, GEN-214..217, GEN-227, GEN-229, GEN-236, GEN-240, GEN-241, GEN-243,
 // GEN-244, GEN-250..253, GEN-255, GEN-260..262, GEN-271, GEN-272, GEN-278, GEN-285, GEN-286,
 // GEN-290, GEN-300..302, GEN-305, GEN-310, GEN-311, GEN-313, GEN-316..318, GEN-325, GEN-341.
-#include "../../examples/common/trace_script/machine.hpp"
+#include "../../examples/tools/common/trace_script/machine.hpp"
 
 #include <support/check_twice.hpp>
 #include <support/csv.hpp>

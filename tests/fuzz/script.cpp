@@ -8,7 +8,7 @@
 
 #include <fuzz/check.hpp>
 
-#include "../../examples/common/trace_script/machine.hpp"
+#include "../../examples/tools/common/trace_script/machine.hpp"
 
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include <support/unit_memory.hpp>
 
-#include <common/pc_notation.hpp>
+#include <tools/common/pc_notation.hpp>
 
 #include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/base/host_memory.hpp>

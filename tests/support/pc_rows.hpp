@@ -5,7 +5,7 @@
 
 #include <support/csv.hpp>
 
-#include <common/pc_notation.hpp>
+#include <tools/common/pc_notation.hpp>
 
 #include <cstddef>
 #include <cstdint>

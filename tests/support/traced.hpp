@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "../../examples/common/trace_script/print.hpp"
-#include "../../examples/common/trace_script/setup.hpp"
+#include "../../examples/tools/common/trace_script/print.hpp"
+#include "../../examples/tools/common/trace_script/setup.hpp"
 
 #include <ptspec/engine/generator.hpp>
 

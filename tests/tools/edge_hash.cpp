@@ -8,7 +8,7 @@
 // cache of paths, with an empty one, and with a full one. Exit status: 0; 1 the hashes differ;
 // 2 a file cannot be read.
 
-#include <common/traced/images.hpp>
+#include <tools/common/traced/images.hpp>
 
 #include <ptspec/flow.hpp>
 

@@ -5,7 +5,7 @@
 //
 //   list_in_pieces next|for_each SIZE sync|no-sync FILE      SIZE 0: the whole trace at once
 
-#include "common/listing.hpp"
+#include "tools/common/listing.hpp"
 
 #include <ptspec/ptspec.hpp>
 

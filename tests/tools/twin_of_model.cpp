@@ -15,7 +15,7 @@
 // A mechanism is something that a processor may do, such as to change a mode. Each is drawn with
 // its own odds, from never to always.
 
-#include <pt_twin/comparison.hpp>
+#include <tools/pt_twin/comparison.hpp>
 
 #include <ptspec/cpu/presets.hpp>
 

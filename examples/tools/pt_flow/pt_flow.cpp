@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: BSL-1.0
+
+// pt_flow: the executed instructions of a trace. See `pt_flow --help`.
+
+#include "../common/traced/processes.hpp"
+#include "calls.hpp"
+#include "covered.hpp"
+#include "listing.hpp"
+#include "options.hpp"
+#include "recordings.hpp"
+#include "walk.hpp"
+#include "../common/recorded/recording.hpp"
+
+#include <filesystem>
+#include <functional>
+
+namespace {
+
+using namespace ptspec;
+using pt_flow::form;
+using pt_flow::settings;
+
+constexpr std::string_view usage =
+    R"(usage: pt_flow [FORM] [OPTION...] TRACE
+       pt_flow [FORM] [OPTION...] PERF.DATA
+       pt_flow [FORM] [OPTION...] DIRECTORY
+
+Prints what a trace says was executed: a raw trace, with code from images; the threads of a
+perf.data file, with code from the files that its MMAP records name; or those of a directory of
+pt_record --raw, which has the code, also that of JIT compilers.
+
+Forms of output:
+  --instructions            the address of each instruction
+  --runs                    instructions that follow each other in memory, the default:
+                            `run START LAST n=N mode=M` for N instructions, the first at START, the
+                            last at LAST, in code of M bits
+  --blocks                  runs that end at branches: `block START LAST n=N mode=M`
+  --edges                   branches and events: `edge FROM TO`, with `not-taken` or `event`
+  --calls                   a tree of calls: a line for each call, and for its end, with the number
+                            of instructions of the call and of what it called
+  --folded                  the number of instructions in each stack of functions, as flame graphs
+                            take it: `main;puts 12`
+  --drcov                   the blocks that executed, as a file of DynamoRIO's drcov, version 2: of
+                            all threads, like the next one
+  --bitmap SIZE             counts of edges, a byte each, at the index that flow::coverage documents
+
+What is walked and printed; all by default:
+  --times                   with --calls: add columns before the instructions. Of the line of a call
+                            its time; of the line where it ends, the time, and the time and the
+                            cycles of the core clock that it took. Where CYC packets are off, cycles
+                            are 0
+  --time A-B                print what was executed from time A to B; also A- and -B
+  --from A, --to B          walk only the bytes from the PSB at or before byte A of the trace to the
+                            one at or after byte B
+  --tid N                   only the trace of this thread
+  --stream N                only this stream, by its number in pt_dump --streams
+  --dso FILE                with --calls: only calls of functions of this file, a path or its end
+  --jobs N                  walk in up to N threads; by default in one for each processor. The
+                            output does not depend on it
+
+Code of a raw trace:
+  --binary FILE[@ADDRESS]   an ELF file, whose symbols name functions; the address is that of the
+                            first byte of a PIE or shared object
+  --image FILE@ADDRESS      a file with code, at this address: in hexadecimal, as all addresses
+  --pages FILE.mem FILE.addr
+                            pages of 4096 bytes one after the other, and a text file with a line
+                            `0xADDRESS` for each, with ` unmapped` after it if the page is absent
+
+Code of a perf.data file:
+  --symfs DIRECTORY         where the files with code are, as they are below /. A file with another
+                            build id than the recorded one is not used. Files are also taken from
+                            ~/.debug, where perf keeps them, symbols from /usr/lib/debug and, for
+                            the code of JIT compilers, from perf-PID.map in /tmp
+  --vdso FILE               the vDSO of the recorded kernel, unless it is that of the running one
+  --kernel FILE             the code of the kernel: a copy of /proc/kcore, as `perf record --kcore`
+                            makes it, or vmlinux, without modules
+  --kallsyms FILE           the names of its functions: a copy of /proc/kallsyms. Of a directory of
+                            `perf record --kcore` both are known
+
+How the trace is read; of a perf.data file this is known:
+  --cpu FAMILY/MODEL[/STEPPING]
+                            apply the workarounds for the errata of this processor
+  --filter FIRST,LAST       an address range that is traced, up to four times: for processors that
+                            may not send where a branch leaves it (SKL014; see --cpu)
+  --ret pop|keep            whether a RET that is not compressed pops a return address. By default
+                            it does; where trace and code then do not match and no time is needed,
+                            a part is also walked with `keep`. What fits better is said on stderr
+  --mtc-freq N, --cyc-thresh N, --tsc-ratio B/A, --non-turbo R, --tsc-reference TSC, --guest,
+  --guest-tsc OFFSET,MULTIPLIER, --monotonic, --tsc-hz HZ, --perf-clock SHIFT,MULT,ZERO
+                            for times: see pt_dump --help
+  -h, --help                print this text
+
+Times are in seconds where the frequency of the TSC is known, in its ticks where it is not. Those of
+a perf.data file are the times of perf.
+
+A line `gap REASON offset=O from=F to=T` is printed where it is not known what was executed: packets
+were lost (overflow), the trace is damaged (damage), code is not in an image (missing-code) or is no
+instruction (no-instruction), a RET returns from a CALL that is in a gap (missing-call), or trace
+and code do not match (wrong-turn, endless-loop, no-target).
+
+Example:
+  $ printf 'psb\nfup ip=0x1000\npsbend\ntnt.8 bits=T\n' | pt_asm | pt_flow -
+  gap missing-code offset=0x15 from=0x1000 missing=0x1000
+
+Exit status: 0; 1 there are gaps, or there is no PSB; 2 wrong usage, or an unreadable file.
+)";
+
+/// Walks the bytes that are wanted.
+template <class Code>
+void walk(settings const& given, std::vector<pt_flow::stretch> all, Code& code,
+          pt_flow::walk_settings const& how, pt_flow::report& to) {
+    to.has_psb = std::any_of(all.begin(), all.end(), [](auto& one) { return one.has_psb(); });
+    if (given.from != 0 || given.to != ~std::uint64_t{0}) {
+        for (auto& one : all) { one.keep(given.from, given.to); }
+    }
+    pt_flow::walk(all, code, how, to);
+}
+
+using report = std::unique_ptr<pt_flow::report>;
+
+/// A report of calls. `names_of(thread)` are its symbols, `ranges_of(thread)` the addresses of
+/// the functions that are printed, if only some are.
+template <class NamesOf, class RangesOf>
+auto calls_report(settings const& given, tool::output& to, trace_file::conversion const& to_ns,
+                  bool has_titles, NamesOf names_of, RangesOf ranges_of) -> report {
+    auto const of = pt_flow::wanted{.times = given.times};
+    using printer = std::unique_ptr<pt_flow::call_printer>;
+    if (given.what == form::folded) {
+        auto const make = [&to, names_of](pt_flow::thread_id which) -> printer {
+            return std::make_unique<pt_flow::folded_stacks>(to, names_of(which));
+        };
+        return std::make_unique<pt_flow::calls_by_thread>(to, of, has_titles, false, make);
+    }
+    pt_flow::call_format const how{given.times, to_ns, {}};
+    auto const make = [&to, names_of, ranges_of, how](pt_flow::thread_id which) -> printer {
+        auto of_thread = how;
+        of_thread.only = ranges_of(which);
+        return std::make_unique<pt_flow::call_tree>(to, names_of(which), of_thread);
+    };
+    return std::make_unique<pt_flow::calls_by_thread>(to, of, has_titles, true, make);
+}
+/// A listing; nullptr for other forms.
+auto listing_of(settings const& given, tool::output& to) -> report {
+    switch (given.what) {
+        case form::instructions: return std::make_unique<pt_flow::instruction_listing>(to);
+        case form::runs: return std::make_unique<pt_flow::run_listing>(to);
+        case form::blocks: return std::make_unique<pt_flow::block_listing>(to);
+        case form::edges: return std::make_unique<pt_flow::edge_listing>(to);
+        case form::bitmap: return std::make_unique<pt_flow::edge_counts>(to, given.bitmap_size);
+        default: return nullptr;
+    }
+}
+
+void report_no_psb(std::string const& name) {
+    tool::print_error(name + ": has no PSB: nothing is known");
+}
+
+/// Prints what a raw trace says, and returns the exit status.
+auto print_raw(settings& given, trace_file::opened& in, tool::output& out) -> int {
+    auto const bytes = in.whole();
+    traced::traced_code code{given.code.images.spans()};
+    report to = listing_of(given, out);
+    if (given.what == form::drcov) {
+        to = std::make_unique<pt_flow::covered_blocks>(
+            out,
+            [&](pt_flow::thread_id, std::uint64_t at) { return given.code.images.module_at(at); });
+    } else if (to == nullptr) {
+        auto const names_of = [&](pt_flow::thread_id) -> auto& {
+            return given.code.images.names();
+        };
+        auto const all = [](pt_flow::thread_id) { return std::vector<flow::ip_range>{}; };
+        to = calls_report(given, out, given.walk.to_ns, false, names_of, all);
+    }
+    tool::progress bar{bytes->bytes().size()};
+    auto how = given.walk;
+    how.bar = &bar;
+    std::vector<pt_flow::stretch> all;
+    all.emplace_back(0).add(bytes->bytes());
+    walk(given, std::move(all), code, how, *to);
+    to->end();
+    if (!to->has_psb) { report_no_psb(in.name()); }
+    return to->gaps == 0 && to->has_psb ? 0 : 1;
+}
+
+/// One trace of a file or directory. `walk(report, jobs, bar)` walks it.
+struct source {
+    std::string label;
+    std::uint64_t size = 0;
+    trace_file::conversion to_ns{};
+    std::function<void(pt_flow::report&, unsigned, tool::progress*)> walk;
+};
+
+/// The report for the wanted form. `Processes` has the names of functions.
+template <class Processes>
+auto report_of_threads(settings const& given, tool::output& to, trace_file::conversion const& to_ns,
+                       Processes& of) -> report {
+    auto made = listing_of(given, to);
+    if (made != nullptr) { return made; }
+    if (given.what == form::drcov) {
+        auto const module_of = [&of](pt_flow::thread_id which, std::uint64_t address) {
+            return of.module_at(which.pid, address, which.image);
+        };
+        return std::make_unique<pt_flow::covered_blocks>(to, module_of);
+    }
+    auto const names_of = [&of](pt_flow::thread_id which) -> auto& {
+        return of.names_of(which.pid, which.image);
+    };
+    auto const ranges_of = [&of, &given](pt_flow::thread_id which) {
+        if (given.dso.empty()) { return std::vector<flow::ip_range>{}; }
+        auto ranges = of.ranges_of(which.pid, given.dso, which.image);
+        if (ranges.empty()) { ranges.push_back({~std::uint64_t{0}, ~std::uint64_t{0}}); }
+        return ranges;
+    };
+    return calls_report(given, to, to_ns, true, names_of, ranges_of);
+}
+
+/// Prints several traces, and returns the exit status: coverage of all, or each after its label.
+/// Then they are walked in parallel.
+template <class Processes>
+auto print_all(settings const& given, std::vector<source> const& all, Processes& of,
+               tool::output& out) -> int {
+    if (!given.dso.empty() && !of.executes(given.dso)) {
+        throw tool::failure{given.dso + ": no process executes this file"};
+    }
+    auto const jobs = given.walk.jobs;
+    std::uint64_t size = 0;
+    for (auto const& one : all) { size += one.size; }
+    tool::progress bar{size};
+    bool const is_coverage = given.what == form::drcov || given.what == form::bitmap;
+    if (is_coverage || all.size() == 1) {
+        auto const to = report_of_threads(given, out, all[0].to_ns, of);
+        bool is_known = true;
+        for (auto const& one : all) {
+            one.walk(*to, jobs, all.size() == 1 ? &bar : nullptr);
+            if (to->has_psb) { continue; }
+            report_no_psb(one.label);
+            is_known = false;
+        }
+        to->end();
+        return to->gaps == 0 && is_known ? 0 : 1;
+    }
+    struct printed {
+        tool::output text = tool::output::temporary();
+        std::uint64_t gaps = 0;
+        bool has_psb = true;
+    };
+    auto const make = [&](unsigned, std::size_t i) {
+        printed made;
+        made.text.write(all[i].label + "\n");
+        auto const to = report_of_threads(given, made.text, all[i].to_ns, of);
+        all[i].walk(*to, 1, nullptr);
+        to->end();
+        made.gaps = to->gaps;
+        made.has_psb = to->has_psb;
+        return made;
+    };
+    bool is_known = true;
+    std::uint64_t done = 0;
+    auto of_next = all.begin();
+    tool::in_order(all.size(), jobs, make, [&](printed& one) {
+        one.text.copy_to(out);
+        if (!one.has_psb) { report_no_psb(of_next->label); }
+        is_known = is_known && one.gaps == 0 && one.has_psb;
+        bar.at(done += of_next->size);
+        ++of_next;
+    });
+    return is_known ? 0 : 1;
+}
+
+/// How to walk a stream of a perf.data file.
+auto walk_of(settings const& given, trace_file::stream const& of) -> pt_flow::walk_settings {
+    auto how = given.walk;
+    how.clock = trace_file::clock_of(of, how.clock, given.given);
+    how.clock.guest_tsc.near_by = how.clock.tsc_reference;
+    how.options.quirks = how.clock.quirks;
+    if (!how.to_ns.is_known()) { how.to_ns.perf = of.how.to_ns; }
+    return how;
+}
+auto print_perf_data(settings const& given, trace_file::container const& file, tool::output& out)
+    -> int {
+    traced::binaries files{given.code.files};
+    traced::processes in{file::perf_data::open(file.from->bytes()), files};
+    std::vector<source> all;
+    for (auto const* const one : file.selected(given.stream)) {
+        if (given.tid && one->tid != given.tid) { continue; }
+        auto const how = walk_of(given, *one);
+        auto const walk_it = [&given, &in, one, how](auto& to, auto jobs, auto* bar) {
+            auto with = how;
+            with.jobs = jobs;
+            with.bar = bar;
+            traced::traced_code code{in, *one};
+            walk(given, pt_flow::stretches_of(*one), code, with, to);
+        };
+        all.push_back({one->label(), one->bytes(), how.to_ns, walk_it});
+    }
+    if (all.empty() && !given.tid) { file.check(); }
+    if (all.empty()) { throw tool::failure{file.name + ": has no trace of this thread"}; }
+    if (!file.warning.empty()) { tool::print_error(file.name + ": " + file.warning); }
+    return print_all(given, all, in, out);
+}
+
+/// How to walk raw output of pt_record.
+auto walk_of(settings const& given, pt_record::raw_output const& of) -> pt_flow::walk_settings {
+    auto how = given.walk;
+    auto const said = of.settings();
+    auto const number = [&](char const* key, std::uint64_t most) {
+        auto const found = said.find(key);
+        auto const value = found == said.end() ? std::nullopt
+                                               : tool::parse_number(found->second, most);
+        return value.value_or(0);
+    };
+    auto& clock = how.clock;
+    constexpr std::uint64_t any = 0xFFFF'FFFF;
+    if (!given.given.mtc_freq) {
+        clock.mtc_freq = static_cast<std::uint8_t>(number("mtc_freq", 15));
+    }
+    if (clock.tsc_numerator == 0) {
+        clock.tsc_numerator = static_cast<std::uint32_t>(number("ratio_numerator", any));
+        clock.tsc_denominator = static_cast<std::uint32_t>(number("ratio_denominator", any));
+    }
+    if (clock.max_non_turbo_ratio == 0) {
+        clock.max_non_turbo_ratio = static_cast<std::uint8_t>(number("nominal", 255));
+    }
+    clock.tsc_age = trace::tsc_age_of(clock.tsc_numerator, clock.tsc_denominator);
+    if (!how.to_ns.is_known()) { how.to_ns.frequency = pt_record::tsc_mhz * 1'000'000; }
+    return how;
+}
+auto print_recording(settings const& given, tool::output& out) -> int {
+    if (given.stream) { throw tool::failure{"--stream takes a perf.data file"}; }
+    traced::binaries files{given.code.files};
+    pt_flow::recorded_processes in{given.trace, files};
+    auto const how = walk_of(given, in.files());
+    std::vector<source> all;
+    for (auto const& one : in.files().threads()) {
+        if (given.tid && one.tid != given.tid) { continue; }
+        auto const path = in.files().path_of(one, "pt");
+        auto const walk_it = [&given, &in, &how, one, path](auto& to, auto, auto* bar) {
+            auto with = how;
+            with.bar = bar;
+            tool::input file{path};
+            trace_file::memory const bytes{file, std::string_view{}};
+            pt_flow::thread_id const which{static_cast<std::uint32_t>(one.process), one.tid, 0};
+            pt_flow::recorded_code code{in.code_of(one.process), which, bytes.bytes()};
+            std::vector<pt_flow::stretch> whole;
+            whole.emplace_back(0).add(bytes.bytes());
+            walk(given, std::move(whole), code, with, to);
+        };
+        std::error_code ignored;
+        auto const size = std::filesystem::file_size(path, ignored);
+        all.push_back({"tid " + std::to_string(one.tid), ignored ? 0 : size, how.to_ns, walk_it});
+    }
+    if (all.empty()) { throw tool::failure{given.trace + ": has no trace of this thread"}; }
+    return print_all(given, all, in, out);
+}
+
+/// Takes the copies of kcore and kallsyms from a directory of perf record --kcore.
+void take_kcore_directory(settings& given) {
+    namespace files = std::filesystem;
+    std::error_code ignored;
+    auto const directory = files::path{given.trace} / "kcore_dir";
+    auto const take = [&](std::string& to, char const* name) {
+        auto const path = directory / name;
+        if (to.empty() && files::is_regular_file(path, ignored)) { to = path.string(); }
+    };
+    take(given.code.files.kernel, "kcore");
+    take(given.code.files.kallsyms, "kallsyms");
+}
+
+auto run_tool(tool::command_line& line) -> int {
+    auto given = pt_flow::parse(line, usage);
+    take_kcore_directory(given);
+    tool::output out;
+    if (pt_record::raw_output::is_there(given.trace)) {
+        if (given.code.has_images) { throw tool::failure{"a recording has its code"}; }
+        int const status = print_recording(given, out);
+        out.close();
+        return status;
+    }
+    trace_file::opened in{given.trace, false};
+    if (!in.is_raw()) {
+        if (given.code.has_images) {
+            throw tool::failure{"a perf.data file names the files itself"};
+        }
+        auto const file = in.streams();
+        int const status = print_perf_data(given, file, out);
+        out.close();
+        file.check();
+        return status;
+    }
+    if (given.tid || given.stream || !given.dso.empty()) {
+        throw tool::failure{"--tid, --stream and --dso need a perf.data file"};
+    }
+    int const status = print_raw(given, in, out);
+    out.close();
+    return status;
+}
+
+}  // namespace
+
+auto main(int count, char** arguments) -> int {
+    return tool::run("pt_flow", count, arguments, run_tool);
+}
