@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 
-from sources import ORDER, TOP_DIRECTORIES, Headers, matches, read_tree, write_tree
+from sources import INCLUDE, ORDER, TOP_DIRECTORIES, Headers, matches, read_tree, write_tree
 
 TOP_FILES = ("CMakeLists.txt", "README.md", "LICENSE", "CHANGELOG.md")
 
@@ -37,9 +37,12 @@ ATTRIBUTE_HEADER = "base/attribute"
 
 LIBRARY_MAY_INCLUDE = ("<stdint.h>", "<stddef.h>")
 
+COMMON = "examples/tools/common/"  # what the programs share
+
 LONGEST_LINE = 100
-DOCUMENTS = ("README.md", "CHANGELOG.md", "examples/README.md", "tests/README.md",
-             "tests/bench/README.md", "tests/firmware/README.md")
+DOCUMENTS = ("README.md", "CHANGELOG.md", "examples/README.md", "examples/tools/README.md",
+             "examples/tools/pt_flow/README.md", "examples/tools/pt_record/README.md",
+             "tests/README.md", "tests/bench/README.md", "tests/firmware/README.md")
 
 # Every rule, by its name in the self-test.
 RULES = {
@@ -47,6 +50,7 @@ RULES = {
     "place": "this file has no place in tests/checks/reading_order.txt",
     "cycle": "these headers include each other: {circle}",
     "missing": "there is no include/{header}",
+    "program": "{name} belongs to another program; programs share examples/tools/common/",
     "system": "the library includes <stdint.h>, <stddef.h> and <ptspec/...>, not {name}",
     "umbrella-missing": "ptspec.hpp does not include {header}",
     "umbrella-twice": "ptspec.hpp includes {header} a second time",
@@ -299,11 +303,30 @@ def check_mirrors(files):
                 yield Finding("mirror", path, test=test)
 
 
+def program_of(path):
+    """The folder of a program, or that of what they share; empty for a small example."""
+    return re.match(r"(examples/tools/[^/]+/)?", path)[0]
+
+
+def check_programs(files):
+    """A program of examples/tools/ includes its own folder, common/ and ptspec; a small example may
+    include common/."""
+    for path, text in files.items():
+        if not path.startswith("examples/") or comment_mark(path) != "//":
+            continue
+        for line, match in matches(INCLUDE, text):
+            name = match[1][1:-1]
+            for target in {os.path.normpath(f"{path}/../{name}"), f"examples/{name}"}:
+                if target in files and program_of(target) not in (program_of(path), COMMON):
+                    yield Finding("program", path, line, name=target)
+
+
 def check(root):
     files = read_tree(pathlib.Path(root))
     headers = Headers(files)
-    findings = [*check_files(files), *check_mirrors(files), *check_includes(headers),
-                *check_cycles(headers), *check_umbrella(headers), *check_results(headers)]
+    findings = [*check_files(files), *check_mirrors(files), *check_programs(files),
+                *check_includes(headers), *check_cycles(headers), *check_umbrella(headers),
+                *check_results(headers)]
     for header, text in headers.text.items():
         findings += check_one_header(header, text)
     return sorted(findings, key=lambda finding: (finding.path, finding.line)), len(files)
@@ -346,7 +369,13 @@ def small_tree():
     tree |= {f"include/ptspec/{name}.hpp":
              ("" if name == ATTRIBUTE_HEADER else "#pragma once\n") + body
              for name, body in headers.items()}
-    tree |= {"CMakeLists.txt": "", "tests/checks/run": "", "tests/checks/one.py": ""}
+    tree |= {"CMakeLists.txt": "", "tests/checks/run": "", "tests/checks/one.py": "",
+             "examples/small.cpp": '#include "tools/common/text.hpp"\n#include "small.hpp"\n',
+             "examples/small.hpp": "#pragma once\n",
+             "examples/tools/common/text.hpp": "#pragma once\n#include <ptspec/ptspec.hpp>\n",
+             "examples/tools/one/one.hpp": "#pragma once\n",
+             "examples/tools/one/one.cpp": '#include "../common/text.hpp"\n#include "one.hpp"\n',
+             "examples/tools/two/two.cpp": "#include <cstdio>\n"}
     spdx = " SPDX-License-Identifier: BSL-1.0\n"
     tree = {path: comment_mark(path) + spdx + body for path, body in tree.items()}
     tree["tests/checks/run"] = "#!/bin/sh\n" + tree["tests/checks/run"]
@@ -383,6 +412,13 @@ def tampered():
         f"umbrella-twice {inc}ptspec.hpp:9"]
     yield inc + "ptspec.hpp", "pad.hpp>", "pad.hpp>\n#include <stdint.h>\nint x;", [
         f"umbrella-own {inc}ptspec.hpp:10"]
+    for path, old, new in (("tools/two/two.cpp", "<cstdio>", '"../one/one.hpp"'),
+                           ("tools/two/two.cpp", "<cstdio>", "<tools/one/one.hpp>"),
+                           ("tools/two/two.cpp", "<cstdio>", '"../../small.hpp"'),
+                           ("small.cpp", "common/text.hpp", "one/one.hpp")):
+        yield "examples/" + path, old, new, [f"program examples/{path}:2"]
+    yield COMMON + "text.hpp", "<ptspec/ptspec.hpp>", '"../one/one.hpp"', [
+        f"program {COMMON}text.hpp:3"]
     yield inc + "base/bits.hpp", "#pragma once\n", "", [f"pragma-once {inc}base/bits.hpp:1"]
     yield inc + "base/bits.hpp", "// SPDX", "// Copyright\n// SPDX", [f"spdx {inc}base/bits.hpp:1"]
     yield "tests/checks/run", "# SPDX", "\n# SPDX", ["spdx tests/checks/run:2"]
