@@ -17,10 +17,10 @@ Every relative link must lead to a file.
 
 README.md has at most 250 lines. Its table of headers has the limits of include_time.py.
 
-The page of a folder, include/ptspec/FOLDER/README.md, has at most 50 lines. After `Builds on:` and
-`Used by:` it names the folders whose headers its headers include, and those that include them. A
-folder without a page, such as detail/, belongs to the folder above it. These pages and README.md
-must quote code; those of examples/ and tests/ need not.
+The page of a folder, include/ptspec/FOLDER/README.md, has at most 50 lines, as have those of
+examples/. After `Builds on:` and `Used by:` it names the folders whose headers its headers include,
+and those that include them. A folder without a page, such as detail/, belongs to the folder above
+it. These pages and README.md must quote code; those of examples/ and tests/ need not.
 
 include/ptspec/README.md is the glossary, with at most 55 lines: a table of words, one line each.
 Its last column names what the word is in the code, and the header that declares that.
@@ -229,6 +229,8 @@ def findings(root, limits):
         for page in sorted((root / folder).rglob("README.md")):
             if (name := page.relative_to(root).as_posix()) != GENERATED:
                 yield from wrong_quotations(root, name, False)
+            if folder == "examples" and page.read_text().count("\n") > LONGEST_PAGE:
+                yield f"{name}: has more than {LONGEST_PAGE} lines"
 
 
 def self_test():
@@ -287,6 +289,13 @@ def self_test_of_readme(root, quoted):
             print(f"self-test: {expected} findings expected in {text!r} and {page!r}, not {found}")
             return 1
     (root / "tests" / "README.md").unlink()
+    (root / "examples").mkdir()
+    for lines, expected in ((LONGEST_PAGE, 0), (LONGEST_PAGE + 1, 1)):
+        (root / "examples" / "README.md").write_text("\n" * lines)
+        if len(found := [*findings(root, {})]) != expected:
+            print(f"self-test: {expected} findings expected of {lines} lines, not {found}")
+            return 1
+    (root / "examples" / "README.md").unlink()
     return 0
 
 
