@@ -289,6 +289,18 @@ class ModelOptions(unittest.TestCase):
         self.assertEqual(run("--setup", setup, "-e", script)[1].strip(),
                          "CBR, MODE.Exec(64), TIP.PGE(2000)")
 
+    def test_a_vm_entry_has_up_to_nine_arguments(self):
+        setup = "OS=TraceEn=0, CYCEn=1, CPL=0, VMX=root, conceal=exits+entries, cycles=0"
+        script = ("WRMSR PacketByteCnt=5; VM entry at=1000 TraceEn=1 OS=1 User=1 CPL=3 CR3=2000 "
+                  "mode=32 VMX=root takes=TIP.PGE@5->2000")
+        self.assertEqual(run("--setup", setup, "-e", script)[1].strip(),
+                         "CBR, MODE.Exec(32), CYC(5), TIP.PGE(2000)")
+
+    def test_times_within_an_event_are_of_no_later_one(self):
+        script = "clocks takes=TSC@5; t=7 JMP RAX->2000"
+        self.assertEqual(run("--setup", "CYCEn=1, cycles=0", "-e", script)[1].strip(),
+                         "CYC(7), TIP(2000)")
+
 
 class Refusals(unittest.TestCase):
     def refused(self, expected, *arguments, script=""):

@@ -5,13 +5,20 @@
 
 #include "recording.hpp"
 
+#include <ptspec/engine/action/time.hpp>
 #include <ptspec/trace/psb_plus.hpp>
 
-#include <string>
+#include <optional>
+#include <vector>
 
 namespace pt_twin {
 
-/// The text `takes=` of an action: MTCs and CYCs before its packets.
+namespace action = engine::action;
+
+/// The moments of one action, in their order.
+using moments = std::vector<action::moment>;
+
+/// The time within an action: MTCs and CYCs before its packets.
 class time_within {
 public:
     /// Adds a packet of the action, or an MTC or a CYC before one.
@@ -71,14 +78,15 @@ public:
         return true;
     }
     /// `reported` is the count that TMA reports, if the action has one.
-    [[nodiscard]] auto text(std::optional<std::uint64_t> reported) const -> std::string {
-        std::string made;
+    [[nodiscard]] auto all(std::optional<std::uint64_t> reported) const -> moments {
+        using action::due_mtc;
+        moments made;
         for (auto const& one : items_) {
-            auto const name = packet::name_of(one.before);
-            made += made.empty() ? " takes=" : ",";
-            made.append(name.data(), name.size());
-            made += "@" + std::to_string(one.cycles);
-            if (one.is_mtc) { made += reported && *reported == one.count ? "+MTC.now" : "+MTC"; }
+            bool const is_reported = one.is_mtc && reported && *reported == one.count;
+            auto const mtc = is_reported  ? due_mtc::reported
+                             : one.is_mtc ? due_mtc::next
+                                          : due_mtc::none;
+            made.push_back({.before = one.before, .cycles = one.cycles, .mtc = mtc});
         }
         return made;
     }

@@ -4,7 +4,7 @@
 // The script that a machine executes: its clocks, the context of the code, and where it may go.
 
 #include "evidence.hpp"
-#include "../common/trace_script/machine.hpp"
+#include "script_text.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -16,17 +16,7 @@ namespace pt_twin {
 
 /// A trace of at most this many bytes has a twin.
 constexpr std::size_t max_bytes = std::size_t{1} << 24;
-using machine = trace_script::machine<max_bytes>;
-
-inline auto hex(std::uint64_t value) -> std::string {
-    char text[17];
-    std::size_t at = sizeof text;
-    do {
-        text[--at] = "0123456789ABCDEF"[value & 15];
-        value >>= 4;
-    } while (value != 0);
-    return {text + at, sizeof text - at};
-}
+using machine = trace_script::processor<max_bytes>;
 
 /// What is known of the code that is traced, also where the machine executes other code.
 struct traced_code {
@@ -36,7 +26,7 @@ struct traced_code {
     engine::code_width width = engine::code_width::bits_64;
 };
 
-/// Executes events, and writes them to a script.
+/// Executes events on a machine, and writes them to a script.
 class script_run {
 public:
     /// `script` receives the events, one a line, unless it is null.
@@ -67,18 +57,19 @@ public:
     [[nodiscard]] auto is_in_context() const -> bool {
         return machine_.unit().msrs().status.get<reg::ia32_rtit_status::ContextEn>();
     }
-    /// Runs an event. One that is refused, such as where the trace is too long, is a difference.
-    void say(std::string const& event) {
-        (void)machine_.run(event);
-        if (script_ != nullptr) { *script_ += event + '\n'; }
+    /// The initial state.
+    void begin(trace_script::start const& from) { machine_.begin(from); }
+    /// Executes an event. One with more moments than a script can have is a difference.
+    template <class Event>
+    void execute(Event const& what, moments const& takes = {}) {
+        if (script_ != nullptr) { *script_ += script_line{state().code, takes}(what) + '\n'; }
+        if (takes.size() <= trace_script::max_moments) { run(what, {takes.data(), takes.size()}); }
     }
-    [[nodiscard]] auto mode_name() const -> char const* {
-        using engine::code_width;
-        return traced.width == code_width::bits_64   ? "64"
-               : traced.width == code_width::bits_32 ? "32"
-                                                     : "16";
+    /// Goes to other code, with a far transfer.
+    void go(engine::execution_context const& after, std::uint64_t to, moments const& takes = {}) {
+        execute(action::far_transfer{ip(), to, after, action::far_kind::sysret}, takes);
     }
-    [[nodiscard]] auto traced_cpl() const -> char const* { return traced.who.os ? "0" : "3"; }
+    [[nodiscard]] auto traced_cpl() const -> std::uint8_t { return traced.who.os ? 0 : 3; }
     /// True for the CPL of code that is not traced because of it.
     [[nodiscard]] auto cpl_leaves() const -> bool { return !traced.who.os || !traced.who.user; }
     /// True if code that is not traced may execute while TraceEn is 1.
@@ -104,35 +95,22 @@ public:
         return lowest != 0 ? lowest - 1 : highest + 1;
     }
     [[nodiscard]] auto other_cr3() const -> std::uint64_t { return with_.cr3_match ^ 0x1000; }
-    /// Arguments for the context of the traced code, or of code that is not traced.
-    [[nodiscard]] auto code(bool is_traced, bool is_wide = false) const -> std::string {
-        auto const& now = state().code;
-        std::string text = std::string{" CPL="} + (is_traced ? traced_cpl()
-                                                   : traced.who.os && !traced.who.user ? "3"
-                                                                                       : "0");
+    /// The context of the traced code, or of code that is not traced. `is_wide`: 64-bit code.
+    [[nodiscard]] auto code(bool is_traced, bool is_wide = false) const
+        -> engine::execution_context {
+        auto made = state().code;
+        made.cpl = is_traced ? traced_cpl() : traced.who.os && !traced.who.user ? 3 : 0;
         bool const by_cr3 = !is_traced && with_.cr3_filter && !cpl_leaves();
-        std::uint64_t const next = by_cr3 ? other_cr3() : traced.cr3;
-        if (now.cr3 != next) { text += " CR3=" + hex(next); }
-        using engine::code_width;
-        bool const is_64 = now.width == code_width::bits_64;
-        if (is_wide && !is_64) { text += " mode=64"; }
-        if (!is_wide && now.width != traced.width) { text += std::string{" mode="} + mode_name(); }
-        if (now.vmx_non_root != traced.non_root) {
-            text += traced.non_root ? " VMX=nonroot" : " VMX=root";
-        }
-        return text;
+        made.cr3 = by_cr3 ? other_cr3() : traced.cr3;
+        made.width = is_wide ? engine::code_width::bits_64 : traced.width;
+        made.vmx_non_root = traced.non_root;
+        return made;
     }
-    /// The same for a VM entry, which without an argument leads to non-root operation.
-    [[nodiscard]] auto entered(bool is_traced) const -> std::string {
-        auto const text = code(is_traced);
-        if (text.find(" VMX=") != std::string::npos) { return text; }
-        return text + (traced.non_root ? " VMX=nonroot" : " VMX=root");
-    }
-    /// Arguments for the code at CPL 0 that sets TraceEn.
-    [[nodiscard]] auto kernel_code(bool is_traced) const -> std::string {
-        auto text = code(is_traced && traced.who.os);
-        if (auto const at = text.find(" CPL=3"); at != std::string::npos) { text[at + 5] = '0'; }
-        return text;
+    /// The context of the code at CPL 0 that sets TraceEn.
+    [[nodiscard]] auto kernel_code(bool is_traced) const -> engine::execution_context {
+        auto made = code(is_traced && traced.who.os);
+        made.cpl = 0;
+        return made;
     }
     void set_context(group const& from) {
         if (from.vmcs()) { set_vmcs(*from.vmcs()); }
@@ -140,7 +118,7 @@ public:
         if (from.exec()) { set_mode(*from.exec()); }
     }
     void set_vmcs(packet::vmcs const& from) {
-        say("VMPTRLD " + hex(from.get<packet::vmcs::base>()) + " next=" + hex(ip()));
+        execute(action::vmptrld{ip(), from.get<packet::vmcs::base>()});
     }
     void set_pip(packet::pip const& from) {
         traced.cr3 = from.get<packet::pip::CR3>();
@@ -156,31 +134,30 @@ public:
     void visit_context(bool is_traced) {
         if (with_.filters.empty()) { return; }
         if (is_in_context() == is_traced) { return; }
-        if (is_traced || can_leave_context()) {
-            say("SYSRET" + code(is_traced) + "->" + hex(outside()));
-        }
+        if (is_traced || can_leave_context()) { go(code(is_traced), outside()); }
     }
     void set_clocks(group const& in) {
         auto const tsc = in.tsc();
         auto const tma = in.tma();
         auto const cbr = in.cbr();
         if (!tsc && !cbr && !in.takes.has_mtc()) { return; }
-        std::string text = "clocks";
+        clock_values values;
         auto const& now = state().clocks;
         unsigned const freq = with_.mtc_freq;
         if (tma) {
-            text += " ART=" + hex(art_of(tma->get<packet::tma::CTC>(), in.takes));
+            values.art = art_of(tma->get<packet::tma::CTC>(), in.takes);
         } else if (in.takes.has_mtc()) {
-            text += " ART=" + hex(art_before(in.takes.first_mtc()) >> freq << freq);
+            values.art = art_before(in.takes.first_mtc()) >> freq << freq;
         }
         if (tsc) {
-            text += " TSC=" + hex(*tsc) +
-                    " edge=" + hex(*tsc - (tma ? tma->get<packet::tma::FC>() : 0));
+            values.tsc = *tsc;
+            values.tsc_at_edge = *tsc - (tma ? tma->get<packet::tma::FC>() : 0);
         } else if (in.takes.has_mtc()) {
-            text += " TSC=" + hex(now.tsc) + " edge=" + hex(now.tsc_at_edge);
+            values.tsc = now.tsc;
+            values.tsc_at_edge = now.tsc_at_edge;
         }
-        if (cbr) { text += " ratio=" + hex(cbr->get<packet::cbr::CoreBusRatio>()); }
-        say(text);
+        if (cbr) { values.core_to_bus = cbr->get<packet::cbr::CoreBusRatio>(); }
+        execute(values);
     }
     /// The count of the crystal clock before the next MTC with this payload.
     [[nodiscard]] auto art_before(std::uint64_t payload) const -> std::uint64_t {
@@ -201,9 +178,9 @@ public:
         }
         return now + ((ctc - now) & 0xFFFF);
     }
-    /// The text of the moments of a group.
-    [[nodiscard]] auto takes_of(group const& in) const -> std::string {
-        return in.takes.text(reported_by(in));
+    /// The moments of a group.
+    [[nodiscard]] auto takes_of(group const& in) const -> moments {
+        return in.takes.all(reported_by(in));
     }
     /// The payload of an MTC of the count that TMA reports.
     [[nodiscard]] auto reported_by(group const& in) const -> std::optional<std::uint64_t> {
@@ -212,24 +189,71 @@ public:
         auto const art = art_of(tma->get<packet::tma::CTC>(), in.takes);
         return art >> with_.mtc_freq & 0xFF;
     }
-    /// The text of the moments between the packets of an event, such as FUP and TIP.
-    auto takes_of(time_within const& within) -> std::string {
+    /// The moments between the packets of an event, such as FUP and TIP.
+    auto takes_of(time_within const& within) -> moments {
         if (within.has_mtc()) { reach(within.first_mtc()); }
-        return within.text(std::nullopt);
+        return within.all(std::nullopt);
     }
     /// Makes an MTC of this payload the next one: MTCs were lost, or the clocks stood still.
     void reach(std::uint64_t payload) {
         auto const& now = state().clocks;
         auto const before = art_before(payload);
         if (before >> with_.mtc_freq == now.art >> with_.mtc_freq) { return; }
-        say("clocks ART=" + hex(before) + " TSC=" + hex(now.tsc) + " edge=" + hex(now.tsc_at_edge));
+        execute(clock_values{.art = before, .tsc = now.tsc, .tsc_at_edge = now.tsc_at_edge});
     }
     void mtc(seen const& one) {
         reach(one.as<packet::mtc>().get<packet::mtc::CTC>());
-        say("ART->" + hex(((state().clocks.art >> with_.mtc_freq) + 1) << with_.mtc_freq));
+        auto const& now = state().clocks;
+        std::uint64_t const next = ((now.art >> with_.mtc_freq) + 1) << with_.mtc_freq;
+        execute(action::elapsed{0, next, now.tsc});
     }
 
 private:
+    template <class Action>
+    void run(Action const& what, action::time_within takes) {
+        machine_.execute(what, takes);
+    }
+    void run(trace_en_write const& what, action::time_within takes) {
+        auto const value = ctl_with(what.value, what.who);
+        (void)machine_.wrmsr({value.address, value.raw, what.at, what.next}, takes);
+    }
+    void run(packet_byte_cnt_write const& what, action::time_within) {
+        using status = reg::ia32_rtit_status;
+        auto const value = status{}.with(status::PacketByteCnt{wrapped{what.value}});
+        (void)machine_.wrmsr({status::address, value.raw, ip(), ip() + 2});
+    }
+    void run(tracing_vm_entry const& what, action::time_within takes) {
+        machine_.execute(action::vm_entry{.at = what.at,
+                                          .to = what.to,
+                                          .after = what.after,
+                                          .loads = {true, ctl_with(true, what.who)}},
+                         takes);
+    }
+    void run(conditional_branches const& what, action::time_within) {
+        for (bool const is_taken : what.taken) {
+            machine_.execute(action::conditional{what.to, is_taken});
+        }
+    }
+    void run(packet_loss, action::time_within) {
+        machine_.execute(action::sequential{ip()});
+        machine_.execute(action::overflow{});
+    }
+    void run(clock_values const& to, action::time_within) {
+        auto now = state().clocks;
+        now.art = to.art.value_or(now.art);
+        now.tsc = to.tsc.value_or(now.tsc);
+        now.tsc_at_edge = to.tsc_at_edge.value_or(now.tsc);
+        now.core_to_bus = to.core_to_bus.value_or(now.core_to_bus);
+        machine_.set_clocks(now);
+    }
+    [[nodiscard]] auto ctl_with(bool trace_en, privilege_change const& who) const
+        -> reg::ia32_rtit_ctl {
+        using ctl = reg::ia32_rtit_ctl;
+        auto const now = machine_.unit().msrs().ctl;
+        return now.with(ctl::TraceEn{trace_en}, ctl::OS{who.os.value_or(now.get<ctl::OS>())},
+                        ctl::User{who.user.value_or(now.get<ctl::User>())});
+    }
+
     configuration const& with_;
     machine& machine_;
     std::string* script_;

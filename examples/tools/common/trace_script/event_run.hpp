@@ -33,14 +33,12 @@ struct program {
 
 /// The moments of an event.
 struct moment_list {
-    static constexpr std::size_t most = 32;
-
-    action::moment all[most] = {};
+    action::moment all[max_moments] = {};
     std::size_t count = 0;
 
     /// False if there are too many.
     constexpr auto add(action::moment const& one) -> bool {
-        if (count == most) { return false; }
+        if (count == max_moments) { return false; }
         all[count++] = one;
         return true;
     }

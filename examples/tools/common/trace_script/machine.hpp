@@ -99,17 +99,6 @@ public:
     [[nodiscard]] constexpr auto wrapped_around() const -> bool { return on_.wrapped_around(); }
     [[nodiscard]] constexpr auto unit() const -> engine::trace_unit<> const& { return on_.unit(); }
 
-    /// The state between two events, without the bytes of the trace.
-    struct moment {
-        typename processor<Bytes>::moment on;
-        program code;
-    };
-    [[nodiscard]] constexpr auto save() const -> moment { return {on_.save(), code_}; }
-    constexpr void restore(moment const& from) {
-        on_.restore(from.on);
-        code_ = from.code;
-    }
-
 private:
     template <class Word, class Out>
     static constexpr auto print_field(Word word, string_view name, Out& out) -> bool {

@@ -14,6 +14,9 @@ namespace trace_script {
 
 namespace action = engine::action;
 
+/// An event of a script has at most this many moments.
+inline constexpr std::size_t max_moments = 32;
+
 /// A logical processor with an output region of `Bytes` bytes, a power of two of at least 4096.
 template <std::size_t Bytes>
 class processor {

@@ -89,7 +89,7 @@ constexpr auto number_in(string_view digits, unsigned base = 16) -> maybe_number
 
 /// One event: time, repeat count, words, arguments `name=value`, and target.
 struct event_text {
-    static constexpr std::size_t max_arguments = 8;
+    static constexpr std::size_t max_arguments = 9;  ///< VM entry has nine
     struct argument {
         string_view name{};
         string_view value{};

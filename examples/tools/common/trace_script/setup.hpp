@@ -34,8 +34,7 @@ constexpr auto put_range(start& to, std::size_t n, string_view text) -> bool {
     auto const b = number_in(trimmed(text.substr(comma + 1, close - comma - 1)));
     auto const kind = trimmed(text.substr(close + 1));
     if (!a || !b || (kind != "filter" && kind != "stop")) { return false; }
-    to.msrs.addr[n] = {{*a}, {*b}};
-    to.msrs.ctl.raw |= std::uint64_t{kind == "filter" ? 1U : 2U} << (32 + 4 * n);
+    to.set_range(n, *a, *b, kind == "filter" ? reg::addr_cfg::filter : reg::addr_cfg::trace_stop);
     return true;
 }
 

@@ -8,6 +8,7 @@
 #include <ptspec/engine/model_kind.hpp>
 #include <ptspec/engine/trace_unit.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -38,6 +39,12 @@ struct start {
     /// Where a call of the call stack returns to; 0 is the outermost.
     [[nodiscard]] constexpr auto return_address(std::uint64_t i) const -> std::uint64_t {
         return 0x1005 + 0x10 * (calls - 1 - i);
+    }
+    /// Sets address range `n` and its use.
+    constexpr void set_range(std::size_t n, std::uint64_t first, std::uint64_t last,
+                             reg::addr_cfg use) {
+        msrs.addr[n] = {{first}, {last}};
+        msrs.ctl.raw |= std::uint64_t{underlying(use)} << (32 + 4 * n);
     }
 };
 
