@@ -55,7 +55,8 @@ def own_tests(path):
     elif path.startswith("tests/") and path.endswith((".cpp", ".py")):
         found += [name.removeprefix("tests.")]
     elif path.startswith("examples/") and path.endswith(".cpp"):
-        found += [name, "tools." + name.removeprefix("examples.")]
+        program = pathlib.PurePath(path).stem
+        found += [f"examples.{program}", f"tools.{program}"]
     return found
 
 
@@ -183,6 +184,7 @@ tests/CMakeFiles/b.four.dir/b/four.cpp.o: #deps 1, deps mtime 1 (VALID)
         assert own_tests(f"tests/checks/{judge}.py")[-1] == r"fail\..*"
     assert own_tests("tests/fail/README.md") == [r"checks\.errors_page", r"fail\..*"]
     assert own_tests("tests/a/b.cpp") == ["a.b"]
+    assert own_tests("examples/tools/a/b.cpp") == ["examples.b", "tools.b"]
     assert own_tests("tests/fail/a.cpp") == ["fail.a", r"checks\.errors_page"]
     assert own_tests("tests/fail/headers/a.cpp") == [r"fail\.headers", r"checks\.errors_page"]
     for page in ("include/ptspec/reg/README.md", "examples/README.md", "tests/bench/README.md"):
