@@ -5,7 +5,9 @@
 // executed, by time.
 
 #include "../trace_file.hpp"
+#include "address_spaces.hpp"
 #include "binaries.hpp"
+#include "cpu_threads.hpp"
 #include "symbols.hpp"
 
 #include <ptspec/file/perf_data/build_ids.hpp>
@@ -14,9 +16,7 @@
 #include <ptspec/flow/walk_options.hpp>
 
 #include <algorithm>
-#include <deque>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -25,38 +25,15 @@
 
 namespace traced {
 
-using namespace ptspec;
-
-/// A thread, and the number of exec calls of its process: `image` tells programs apart.
-struct thread_id {
-    std::uint32_t pid = 0;
-    std::uint32_t tid = 0;
-    std::uint32_t image = 0;
-
-    friend auto operator==(thread_id, thread_id) -> bool = default;
-};
-inline auto thread_of(file::perf_data::thread_id which) -> thread_id {
-    return {which.pid, which.tid, 0};
-}
-/// A process or thread that is not known.
-inline constexpr std::uint32_t no_process = 0xFFFF'FFFF;
-
-/// Bounds of a time, in nanoseconds.
-struct time_range {
-    std::uint64_t first = 0;
-    std::uint64_t last = ~std::uint64_t{0};
-};
-
 class processes {
 public:
-    /// The space of a guest: it has no code.
-    static constexpr std::uint32_t guest_space = 1;
+    static constexpr std::uint32_t guest_space = address_spaces::guest_space;
 
     processes(file::perf_data::input const& of, binaries& files) : files_{files} {
         read_build_ids(of);
         read(of);
         kernel_.emplace(files.where(), kernel_symbol_, kernel_address_);
-        for (auto& [cpu, all] : switches_) { settle(all); }
+        cpus_.settle();
     }
 
     /// The process of a thread; `no_process`: unknown.
@@ -66,87 +43,50 @@ public:
     }
     /// The thread that a CPU executes; `no_process`: none, or it is not known in this range.
     [[nodiscard]] auto thread_on(std::uint32_t cpu, time_range when) const -> thread_id {
-        auto const of = switches_.find(cpu);
-        if (of == switches_.end()) { return none; }
-        auto const& all = of->second;
-        auto const* const first = last_before(all, when.first);
-        auto const* const last = last_before(all, when.last);
-        if (first != nullptr && first == last) { return first->thread; }
-        // Before the first record, the thread that it switches out was running.
-        if (last == nullptr) { return all.front().is_out ? all.front().who : none; }
-        bool const is_next = last == (first == nullptr ? all.data() : first + 1);
-        bool const is_known = is_next && last->is_out &&
-                              (first == nullptr || first->thread == last->who);
-        // Only the kernel executes after the switch: user code is that of the thread before it.
-        return is_known && !kernel_->has_code() ? last->who : none;
+        return cpus_.thread_on(cpu, when, kernel_->has_code());
     }
     /// The number of the address space of a process; 0: it is not known in this range. Where the
     /// code changes in the range, it is the code that all of it has.
     [[nodiscard]] auto space_of(std::uint32_t process, time_range when) -> std::uint32_t {
-        auto const of = versions_.find(process);
-        if (of == versions_.end()) { return 0; }
-        auto const* first = last_before(of->second, when.first);
-        auto const* const last = last_before(of->second, when.last);
-        if (last == nullptr) { return 0; }
+        auto const found = spaces_.versions_in(process, when);
+        if (found.last == nullptr) { return 0; }
         std::lock_guard const held{lock_};
-        if (first == last) { return space_until(last->space, when.last); }
-        if (first == nullptr) { first = of->second.data(); }
-        while (first != last && spaces_[first->space].empty()) { ++first; }
-        auto const* end = last;
-        while (first != end && end->has_ended) { --end; }
-        if (first == end) { return space_until(end->space, when.last); }
-        auto const [at, is_new] = common_.try_emplace({first, end});
-        if (is_new) { at->second = common_space(first, end); }
-        return at->second;
+        return spaces_.space_of(found, when.last);
     }
     /// Whether the times of records can be compared with the TSC.
     [[nodiscard]] auto has_clock_of_trace() const -> bool { return !has_other_clock_; }
     /// The number of the program that a process executes.
     [[nodiscard]] auto image_of(std::uint32_t process, time_range when) const -> std::uint32_t {
-        auto const of = versions_.find(process);
-        if (of == versions_.end() || of->second.empty()) { return 0; }
-        auto const* const last = last_before(of->second, when.last);
-        return last == nullptr ? of->second.front().image : last->image;
+        return spaces_.image_of(process, when);
     }
     /// Whether a process executes several programs.
     [[nodiscard]] auto has_images(std::uint32_t process) const -> bool {
-        auto const of = versions_.find(process);
-        if (of == versions_.end() || of->second.empty()) { return false; }
-        return of->second.front().image != of->second.back().image;
+        return spaces_.has_images(process);
     }
     /// Whether the code of a process changes with time.
     [[nodiscard]] auto changes(std::uint32_t process) const -> bool {
-        auto const of = versions_.find(process);
-        if (of == versions_.end()) { return false; }
-        auto const& all = of->second;
-        return std::count_if(all.begin(), all.end(),
-                             [](auto const& one) { return !one.has_ended; }) > 1;
+        return spaces_.changes(process);
     }
     /// The bytes at an address, to the end of the mapping.
     [[nodiscard]] auto code(std::uint64_t address, std::uint32_t space) -> byte_view {
         if (space == guest_space) { return {}; }
         if (address >> 63 != 0) { return kernel_->code(address); }
         std::lock_guard const held{lock_};
-        auto const [of, visible] = space >= first_part ? parts_[space - first_part]
-                                                       : part{space, every_mapping};
-        auto const& all = spaces_[of];
-        auto next = all.upper_bound(address);
-        if (next == all.begin()) { return {}; }
-        auto const& [start, where] = *--next;
+        auto const [start, where] = spaces_.mapping_at(space, address);
+        if (where == nullptr) { return {}; }
         auto const offset = address - start;
-        if (offset >= where.size || where.order > visible) { return {}; }
-        auto const* const from = files_.find(where.path, where.build_id);
+        auto const* const from = files_.find(where->path, where->build_id);
         if (from == nullptr) { return {}; }
         auto const bytes = from->bytes();
-        auto const at = where.offset + offset;
-        if (at < where.offset || at >= bytes.size()) { return {}; }
+        auto const at = where->offset + offset;
+        if (at < where->offset || at >= bytes.size()) { return {}; }
         auto const rest = bytes.from(static_cast<std::size_t>(at));
         return rest.first(
-            static_cast<std::size_t>(std::min<std::uint64_t>(rest.size(), where.size - offset)));
+            static_cast<std::size_t>(std::min<std::uint64_t>(rest.size(), where->size - offset)));
     }
     [[nodiscard]] auto executes(std::string const& path) const -> bool {
-        return std::any_of(versions_.begin(), versions_.end(),
-                           [&](auto const& one) { return !ranges_of(one.first, path).empty(); });
+        return spaces_.any_process(
+            [&](std::uint32_t process) { return !ranges_of(process, path).empty(); });
     }
     /// The addresses at which a process executes a file: a path, or the end of one.
     [[nodiscard]] auto ranges_of(std::uint32_t process, std::string const& path,
@@ -154,22 +94,18 @@ public:
         -> std::vector<flow::ip_range> {
         std::lock_guard const held{lock_};
         std::vector<flow::ip_range> made;
-        auto const of = versions_.find(process);
-        for (std::size_t i = 0; of != versions_.end() && i < of->second.size(); ++i) {
-            if (image && of->second[i].image != *image) { continue; }
-            for (auto const& [start, where] : spaces_[of->second[i].space]) {
-                if (where.size != 0 && is_path(where.path, path)) {
-                    made.push_back({start, start + (where.size - 1)});
-                }
+        spaces_.each_mapping(process, image, [&](std::uint64_t start, mapped const& where) {
+            if (where.size != 0 && is_path(where.path, path)) {
+                made.push_back({start, start + (where.size - 1)});
             }
-        }
+        });
         return made;
     }
     /// The file with code of a process.
     auto module_at(std::uint32_t process, std::uint64_t address, std::uint32_t image)
         -> std::optional<module> {
         std::lock_guard const held{lock_};
-        auto const [start, where] = mapping_at(process, address, image);
+        auto const [start, where] = spaces_.last_mapping_at(process, address, image);
         if (where == nullptr) { return std::nullopt; }
         auto const* const from = files_.find(where->path, where->build_id);
         return binaries::module_of(where->path, from, {start, where->size, where->offset});
@@ -179,128 +115,25 @@ public:
         -> symbols const& {
         std::lock_guard const held{lock_};
         auto const [at, is_new] = names_.try_emplace({process, image.value_or(every_image)});
-        if (is_new) {
-            std::set<std::pair<std::uint64_t, std::string>> known;
-            auto const of = versions_.find(process);
-            for (std::size_t i = 0; of != versions_.end() && i < of->second.size(); ++i) {
-                if (image && of->second[i].image != *image) { continue; }
-                for (auto const& [start, where] : spaces_[of->second[i].space]) {
-                    bool const is_first = known.emplace(start - where.offset, where.path).second;
-                    if (is_first && known.size() < max_named) {
-                        auto const* const from = files_.find(where.path, where.build_id);
-                        files_.add_names(at->second, from, {start, where.size, where.offset});
-                        at->second.add_file(where.path, start, where.size, where.offset);
-                    }
-                }
-            }
-            files_.add_map(at->second, process);
-            at->second.set_kernel(kernel_->names());
-            at->second.sort();
-        }
-        return at->second;
+        auto& names = at->second;
+        if (!is_new) { return names; }
+        std::set<std::pair<std::uint64_t, std::string>> known;
+        spaces_.each_mapping(process, image, [&](std::uint64_t start, mapped const& where) {
+            bool const is_first = known.emplace(start - where.offset, where.path).second;
+            if (!is_first || known.size() >= max_named) { return; }
+            auto const* const from = files_.find(where.path, where.build_id);
+            files_.add_names(names, from, {start, where.size, where.offset});
+            names.add_file(where.path, start, where.size, where.offset);
+        });
+        files_.add_map(names, process);
+        names.set_kernel(kernel_->names());
+        names.sort();
+        return names;
     }
 
 private:
     static constexpr std::size_t max_named = 4096;  ///< mappings
-
-    struct mapped {
-        std::uint64_t size;
-        std::uint64_t offset;  ///< in the file
-        std::string path;
-        std::string build_id;     ///< in hexadecimal; empty: unknown
-        std::uint32_t order = 0;  ///< of those that were added to their space; 0: at its begin
-
-        [[nodiscard]] auto is_same(mapped const& other) const -> bool {
-            return size == other.size && offset == other.offset && path == other.path &&
-                   build_id == other.build_id;
-        }
-    };
-    using space_map = std::map<std::uint64_t, mapped>;
-    struct version {
-        std::uint64_t time;
-        std::uint32_t space;
-        std::uint32_t image;
-        bool has_ended = false;  ///< the process: nothing executes
-    };
-    /// A space at a time when it had only the first mappings: up to this order.
-    struct part {
-        std::uint32_t space;
-        std::uint32_t visible;
-    };
-    static constexpr std::uint32_t first_part = 0x8000'0000;  ///< the number of `parts_[0]`
-    static constexpr std::uint32_t every_mapping = 0xFFFF'FFFF;
-
-    struct switched {
-        std::uint64_t time;
-        thread_id thread;  ///< that runs from now on, if it is known
-        thread_id who;     ///< that was switched in or out
-        bool is_out;
-    };
-    static constexpr thread_id none{no_process, no_process, 0};
-
-    /// Makes the thread unknown where the next record of the CPU is of another thread: records are
-    /// missing between them.
-    static void settle(std::vector<switched>& all) {
-        tool::stable_sort(all,
-                          [](auto const& one, auto const& two) { return one.time < two.time; });
-        for (std::size_t i = 1; i < all.size(); ++i) {
-            bool const agrees = all[i].who == all[i - 1].who || all[i].who.tid == no_process;
-            if (!agrees && !all[i - 1].is_out) { all[i - 1].thread = none; }
-        }
-    }
-    /// The number of a space without the mappings that were added after a time.
-    auto space_until(std::uint32_t space, std::uint64_t time) -> std::uint32_t {
-        auto const added = added_.find(space);
-        if (added == added_.end() || added->second.back() <= time) { return space; }
-        auto const& times = added->second;
-        auto const first = std::upper_bound(times.begin(), times.end(), time);
-        auto const visible = static_cast<std::uint32_t>(first - times.begin());
-        auto const [at, is_new] = part_numbers_.try_emplace(
-            {space, visible}, first_part + static_cast<std::uint32_t>(parts_.size()));
-        if (is_new) { parts_.push_back({space, visible}); }
-        return at->second;
-    }
-    /// A space with the mappings that all versions from `first` to `last` have.
-    auto common_space(version const* first, version const* last) -> std::uint32_t {
-        constexpr std::ptrdiff_t max_versions = 256;
-        if (last - first > max_versions) { return 0; }
-        auto common = spaces_[first->space];
-        for (auto const* at = first + 1; at <= last; ++at) {
-            if (at->has_ended) { continue; }
-            auto const& other = spaces_[at->space];
-            std::erase_if(common, [&](auto const& one) {
-                auto const found = other.find(one.first);
-                return found == other.end() || !found->second.is_same(one.second);
-            });
-        }
-        copies_ += common.size();
-        if (copies_ > max_copies) { return 0; }
-        spaces_.push_back(std::move(common));
-        return static_cast<std::uint32_t>(spaces_.size() - 1);
-    }
-
-    /// The last mapping that contains an address, and where it begins.
-    [[nodiscard]] auto mapping_at(std::uint32_t process, std::uint64_t address,
-                                  std::optional<std::uint32_t> image = {}) const
-        -> std::pair<std::uint64_t, mapped const*> {
-        auto const of = versions_.find(process);
-        for (auto i = of == versions_.end() ? 0 : of->second.size(); i-- != 0;) {
-            if (image && of->second[i].image != *image) { continue; }
-            auto const& all = spaces_[of->second[i].space];
-            auto next = all.upper_bound(address);
-            if (next == all.begin()) { continue; }
-            auto const& [start, where] = *--next;
-            if (address - start < where.size) { return {start, &where}; }
-        }
-        return {0, nullptr};
-    }
-    template <class Entry>
-    static auto last_before(std::vector<Entry> const& all, std::uint64_t time) -> Entry const* {
-        auto const next = std::upper_bound(
-            all.begin(), all.end(), time,
-            [](std::uint64_t value, Entry const& one) { return value < one.time; });
-        return next == all.begin() ? nullptr : &*std::prev(next);
-    }
+    static constexpr std::uint32_t every_image = 0xFFFF'FFFF;
 
     static auto string_of(byte_view from) -> std::string {
         return {reinterpret_cast<char const*>(from.data()), from.size()};
@@ -338,7 +171,7 @@ private:
         }
         // After lost records, the thread of the CPU is unknown until the next switch.
         for (auto const& [cpu, time] : losses) {
-            switches_[cpu].push_back({time, none, none, true});
+            cpus_.add(cpu, {time, no_thread, no_thread, true});
         }
     }
     /// Whether a record has a time and a CPU.
@@ -361,33 +194,25 @@ private:
             threads_[fork->pid].insert(fork->tid);
             if (fork->pid == fork->ppid) { return; }
             // A FORK that perf synthesized, for a process that runs already: MMAPs follow.
-            auto const parent = versions_.find(fork->ppid);
-            bool const has_code = (one.misc & perf_data::misc_fork_exec) == 0 &&
-                                  parent != versions_.end();
-            auto code = has_code ? spaces_[parent->second.back().space] : space_map{};
-            if (has_code || versions_.contains(fork->pid)) {
-                begin_version(fork->pid, time, std::move(code));
-            }
+            bool const copies = (one.misc & perf_data::misc_fork_exec) == 0;
+            spaces_.fork(fork->pid, fork->ppid, time, copies);
         } else if (auto const exit = perf_data::read_as<perf_data::exit_record>(one)) {
             if (has_place(one)) {
                 auto const which = thread_of(perf_data::thread_of(exit.value));
-                switches_[one.id.cpu].push_back({time, none, which, true});
+                cpus_.add(one.id.cpu, {time, no_thread, which, true});
             }
             auto& threads = threads_[exit->pid];
             threads.erase(exit->tid);
-            if (threads.empty()) {
-                begin_version(exit->pid, time, {});
-                versions_[exit->pid].back().has_ended = true;
-            }
+            if (threads.empty()) { spaces_.exit(exit->pid, time); }
         } else if (auto const name = perf_data::read_as<perf_data::comm_record>(one)) {
             processes_[name->tid] = name->pid;
             threads_[name->pid].insert(name->tid);
-            if (name->is_exec()) { begin_version(name->pid, time, {}, true); }
+            if (name->is_exec()) { spaces_.exec(name->pid, time); }
         } else if (auto const start = perf_data::read_as<perf_data::itrace_start_record>(one)) {
             processes_[start->tid] = start->pid;
             if (has_place(one)) {
                 auto const which = thread_of(perf_data::thread_of(start.value));
-                switches_[one.id.cpu].push_back({time, which, which, false});
+                cpus_.add(one.id.cpu, {time, which, which, false});
             }
         } else if (auto const map = perf_data::read_as<perf_data::mmap2_record>(one)) {
             using is = perf_data::sample_type;
@@ -396,29 +221,10 @@ private:
             auto const thread = thread_of(one.id.thread);
             if (!change->is_out()) { processes_[thread.tid] = thread.pid; }
             if (has_place(one)) {
-                switches_[one.id.cpu].push_back(
-                    {time, change->is_out() ? none : thread, thread, change->is_out()});
+                bool const is_out = change->is_out();
+                cpus_.add(one.id.cpu, {time, is_out ? no_thread : thread, thread, is_out});
             }
         }
-    }
-    /// The maximum number of mappings in all versions together. Later versions have no code.
-    static constexpr std::size_t max_copies = std::size_t{1} << 20;
-
-    void begin_version(std::uint32_t process, std::uint64_t time, space_map code,
-                       bool is_exec = false) {
-        copies_ += code.size();
-        if (copies_ > max_copies) {
-            if (!is_full_) { tool::print_error("too many mappings: later code is missing"); }
-            is_full_ = true;
-            code.clear();
-        }
-        auto& all = versions_[process];
-        // Before exec, the process is a fork of perf, without mappings.
-        bool const has_code = !all.empty() && !spaces_[all.back().space].empty();
-        auto const image = (all.empty() ? 0 : all.back().image) + (is_exec && has_code ? 1 : 0);
-        for (auto& [start, where] : code) { where.order = 0; }
-        spaces_.push_back(std::move(code));
-        all.push_back({time, static_cast<std::uint32_t>(spaces_.size() - 1), image});
     }
     /// The mapping of a kernel: its name ends with that of a symbol, whose address is `pgoff`.
     void take_kernel(std::string const& path, std::uint64_t pgoff) {
@@ -427,7 +233,6 @@ private:
         kernel_symbol_ = path.substr(kernel.size());
         kernel_address_ = pgoff;
     }
-    /// `has_time` is false for records without times: then the code is not known if it changes.
     void add_mapping(file::perf_data::parsed<file::perf_data::mmap2_record> const& record,
                      std::uint64_t time, bool has_time) {
         auto const& one = record.value;
@@ -437,82 +242,28 @@ private:
         processes_.try_emplace(one.tid, process);
         threads_[process].insert(one.tid);
         if (one.len == 0) { return; }
-        if (versions_[process].empty()) { begin_version(process, 0, {}); }
         auto const known = build_ids_.find(path);
         auto const own = one.id();
         auto const id = own.size() != 0             ? hex_of(own)
                         : known != build_ids_.end() ? known->second
                                                     : std::string{};
-        mapped made{one.len, one.pgoff, path, id};
-        auto const end = one.addr + one.len;
-        auto const* now = &spaces_[versions_[process].back().space];
-        auto const next = now->lower_bound(one.addr);
-        bool overlaps = next != now->end() && next->first < end;
-        if (next != now->begin()) {
-            auto const& [start, before] = *std::prev(next);
-            overlaps = overlaps || one.addr - start < before.size;
-        }
         bool const is_code = !one.is_data() &&
                              (!one.is_mmap2() || (one.prot & file::perf_data::prot_exec) != 0);
-        bool const is_same = next != now->end() && next->first == one.addr &&
-                             next->second.is_same(made);
-        if (is_code && is_same) { return; }
-        if (overlaps) {
-            auto rest = without(*now, one.addr, end);
-            begin_version(process, has_time ? time : 0, std::move(rest));
-            if (!has_time) { return; }
-        }
-        // No code was at these addresses before: this needs no new version.
-        if (!is_code) { return; }
-        auto const space = versions_[process].back().space;
-        if (has_time && time > versions_[process].back().time) {
-            auto& times = added_[space];
-            times.push_back(time);
-            made.order = static_cast<std::uint32_t>(times.size());
-        }
-        spaces_[space][one.addr] = made;
-    }
-
-    /// The mappings without those of a range of addresses.
-    static auto without(space_map const& all, std::uint64_t first, std::uint64_t end) -> space_map {
-        space_map rest;
-        for (auto const& [start, where] : all) {
-            auto const last = start + where.size;
-            if (last <= first || start >= end) {
-                rest[start] = where;
-                continue;
-            }
-            if (start < first) {
-                rest[start] = {first - start, where.offset, where.path, where.build_id, 0};
-            }
-            if (last > end) {
-                rest[end] = {last - end, where.offset + (end - start), where.path, where.build_id,
-                             0};
-            }
-        }
-        return rest;
+        spaces_.map(process, one.addr, {one.len, one.pgoff, path, id}, is_code, time, has_time);
     }
 
     binaries& files_;
     std::string kernel_symbol_{};
     std::optional<std::uint64_t> kernel_address_{};
     std::optional<kernel_code> kernel_{};
-    std::map<std::string, std::string> build_ids_{};      ///< by path
-    std::map<std::uint64_t, std::uint32_t> processes_{};  ///< by thread
-    std::map<std::uint32_t, std::vector<version>> versions_{};
+    std::map<std::string, std::string> build_ids_{};              ///< by path
+    std::map<std::uint64_t, std::uint32_t> processes_{};          ///< by thread
     std::map<std::uint32_t, std::set<std::uint32_t>> threads_{};  ///< that live, by process
-    std::deque<space_map> spaces_{2};  ///< number 0, and `guest_space`, have no code
-    std::map<std::uint32_t, std::vector<std::uint64_t>> added_{};  ///< times of mappings, by order
-    std::vector<part> parts_{};
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> part_numbers_{};
-    std::map<std::pair<version const*, version const*>, std::uint32_t> common_{};
-    mutable std::mutex lock_{};  ///< of spaces and names, after the constructor
-    std::size_t copies_ = 0;
-    bool is_full_ = false;
     bool has_other_clock_ = false;
-    std::map<std::uint32_t, std::vector<switched>> switches_{};
-    static constexpr std::uint32_t every_image = 0xFFFF'FFFF;
+    cpu_threads cpus_{};
+    address_spaces spaces_{};
     std::map<std::pair<std::uint32_t, std::uint32_t>, symbols> names_{};  ///< by process and image
+    mutable std::mutex lock_{};  ///< of files, spaces and names, after the constructor
 };
 
 /// The code that a trace executed: that of a stream of a perf.data file, or of images.

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// The threads that CPUs executed, by time.
+
+#include "../tool.hpp"
+
+#include <ptspec/file/perf_data/reader.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <vector>
+
+namespace traced {
+
+using namespace ptspec;
+
+/// A thread, and the number of exec calls of its process: `image` tells programs apart.
+struct thread_id {
+    std::uint32_t pid = 0;
+    std::uint32_t tid = 0;
+    std::uint32_t image = 0;
+
+    friend auto operator==(thread_id, thread_id) -> bool = default;
+};
+inline auto thread_of(file::perf_data::thread_id which) -> thread_id {
+    return {which.pid, which.tid, 0};
+}
+/// A process or thread that is not known.
+inline constexpr std::uint32_t no_process = 0xFFFF'FFFF;
+inline constexpr thread_id no_thread{no_process, no_process, 0};
+
+/// Bounds of a time, in nanoseconds.
+struct time_range {
+    std::uint64_t first = 0;
+    std::uint64_t last = ~std::uint64_t{0};
+};
+
+/// The last entry that is not after a time; nullptr if all are.
+template <class Entry>
+auto last_before(std::vector<Entry> const& all, std::uint64_t time) -> Entry const* {
+    auto const next = std::upper_bound(
+        all.begin(), all.end(), time,
+        [](std::uint64_t value, Entry const& one) { return value < one.time; });
+    return next == all.begin() ? nullptr : &*std::prev(next);
+}
+
+/// What switched a CPU to another thread, or says which one it executes.
+struct thread_switch {
+    std::uint64_t time = 0;
+    thread_id thread{};  ///< that runs from now on, if it is known
+    thread_id who{};     ///< that was switched in or out
+    bool is_out = false;
+};
+
+class cpu_threads {
+public:
+    void add(std::uint32_t cpu, thread_switch const& one) { switches_[cpu].push_back(one); }
+    /// Completes the threads after the last one was added.
+    void settle() {
+        for (auto& [cpu, all] : switches_) { settle(all); }
+    }
+    /// The thread that a CPU executes; `no_process`: none, or it is not known in this range.
+    /// `has_kernel`: the code of the kernel is known.
+    [[nodiscard]] auto thread_on(std::uint32_t cpu, time_range when, bool has_kernel) const
+        -> thread_id {
+        auto const of = switches_.find(cpu);
+        if (of == switches_.end()) { return no_thread; }
+        auto const& all = of->second;
+        auto const* const first = last_before(all, when.first);
+        auto const* const last = last_before(all, when.last);
+        if (first != nullptr && first == last) { return first->thread; }
+        // Before the first record, the thread that it switches out was running.
+        if (last == nullptr) { return all.front().is_out ? all.front().who : no_thread; }
+        bool const is_next = last == (first == nullptr ? all.data() : first + 1);
+        bool const is_known = is_next && last->is_out &&
+                              (first == nullptr || first->thread == last->who);
+        // Only the kernel executes after the switch: user code is that of the thread before it.
+        return is_known && !has_kernel ? last->who : no_thread;
+    }
+
+private:
+    /// Makes the thread unknown where the next record of the CPU is of another thread: records are
+    /// missing between them.
+    static void settle(std::vector<thread_switch>& all) {
+        tool::stable_sort(all,
+                          [](auto const& one, auto const& two) { return one.time < two.time; });
+        for (std::size_t i = 1; i < all.size(); ++i) {
+            bool const agrees = all[i].who == all[i - 1].who || all[i].who.tid == no_process;
+            if (!agrees && !all[i - 1].is_out) { all[i - 1].thread = no_thread; }
+        }
+    }
+
+    std::map<std::uint32_t, std::vector<thread_switch>> switches_{};
+};
+
+}  // namespace traced
