@@ -45,10 +45,10 @@ void write_bits(Word const& word, wide_bits& out) noexcept {
 }
 
 /// Types whose `==` is defaulted.
-using compared =
-    type_list<byte_array<16>, max_phys_addr, cpuid_registers, port_value, port_fault, topa::position,
-              topa::limits, topa::region, topa::violation, topa::tables<3, 2>, topa::page_regions,
-              trace::packet_counts, engine::write_result, access::msr_state, trace::return_stack>;
+using compared = type_list<byte_array<16>, max_phys_addr, cpuid_registers, port_value, port_fault,
+                           topa::position, topa::limits, topa::region, topa::violation,
+                           topa::tables<3, 2>, topa::page_regions, trace::packet_counts,
+                           engine::write_result, access::msr_state, trace::return_stack>;
 
 template <class Packet, unsigned Most>
 auto write_bytes(packet::encoded<Most> const& from, uint8_t* to) noexcept -> rule {
@@ -277,8 +277,9 @@ auto fw_distance(hooked_memory& memory, topa::position const& from, topa::positi
 auto fw_walk(hooked_memory& memory, uint64_t table, uint64_t most, uint64_t* to,
              topa::table_walk& out) noexcept -> size_t {
     size_t count = 0;
-    out = topa::for_each_entry(
-        memory, table, most, [&](topa::position, topa::entry current) { to[count++] = current.raw; });
+    out = topa::for_each_entry(memory, table, most, [&](topa::position, topa::entry current) {
+        to[count++] = current.raw;
+    });
     return count;
 }
 void fw_shape(hooked_memory& memory, uint64_t first, topa::chain_shape& out) noexcept {
@@ -464,7 +465,9 @@ struct visitor {
         sum += packet.ip(where.ip);
         return where.length != 3;
     }
-    void operator()(packet::cyc const& packet, trace::packet_place) noexcept { sum += packet.value(); }
+    void operator()(packet::cyc const& packet, trace::packet_place) noexcept {
+        sum += packet.value();
+    }
     void operator()(trace::item const& other) noexcept { sum += other ? other.offset : 0; }
 };
 
