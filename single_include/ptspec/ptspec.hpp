@@ -14359,6 +14359,413 @@ constexpr auto type_of(packet::kind which) noexcept -> event_type {
 
 }  // namespace ptspec::trace
 
+// ---- ptspec/trace/tsc_change.hpp ----
+
+/// TSC offset and TSC scaling: how a guest sees the time-stamp counter.
+namespace ptspec::trace {
+
+namespace detail {
+
+/// Bits 111:48 of the product of two numbers.
+[[nodiscard]] constexpr auto product_shifted_48(uint64_t a, uint64_t b) noexcept -> uint64_t {
+    uint64_t const low = (a & low_bits(32)) * (b & low_bits(32));
+    uint64_t const one = (a >> 32) * (b & low_bits(32));
+    uint64_t const two = (a & low_bits(32)) * (b >> 32);
+    uint64_t const middle = (low >> 32) + (one & low_bits(32)) + (two & low_bits(32));
+    uint64_t const high = (a >> 32) * (b >> 32) + (one >> 32) + (two >> 32) + (middle >> 32);
+    return high << 16 | (middle & low_bits(32)) >> 16;
+}
+/// a * 2^48 / b, rounded up. `b` is not 0.
+[[nodiscard]] constexpr auto quotient_of_shifted_48(uint64_t a, uint64_t b) noexcept -> uint64_t {
+    uint64_t quotient = a / b;
+    uint64_t rest = a % b;
+    for (unsigned i = 0; i < 48; ++i) {
+        bool const is_wide = rest >> 63 != 0;
+        rest <<= 1;
+        quotient <<= 1;
+        if (is_wide || rest >= b) {
+            rest -= b;
+            quotient |= 1;
+        }
+    }
+    return quotient + (rest != 0 ? 1 : 0);
+}
+
+}  // namespace detail
+
+/// The TSC values from `first` to `last`.
+struct tsc_range {
+    uint64_t first = 0;
+    uint64_t last = 0;
+
+    friend constexpr auto operator==(tsc_range const&, tsc_range const&) -> bool = default;
+};
+
+/// How a guest sees the time-stamp counter: TSC * multiplier / 2^48 + offset.
+///
+/// Units:  `multiplier` and `offset` as the VMCS has them: 48 bits of fraction; TSC ticks.
+/// Source: SDM vol. 3, "TSC Scaling"; GEN-200, PRG-164.
+struct tsc_change {
+    static constexpr uint64_t unscaled = uint64_t{1} << 48;
+
+    uint64_t multiplier = unscaled;
+    uint64_t offset = 0;
+    /// A TSC of the host near the time of the trace. It gives the upper bits, because packets have
+    /// only 56 bits of the TSC. Needed with a multiplier.
+    uint64_t near_by = 0;
+
+    [[nodiscard]] constexpr auto scales() const noexcept -> bool { return multiplier != unscaled; }
+    [[nodiscard]] constexpr auto of(uint64_t tsc) const noexcept -> uint64_t {
+        return detail::product_shifted_48(tsc, multiplier) + offset;
+    }
+    /// The host's TSCs that the guest sees as `guest`. If there is none, the next one.
+    [[nodiscard]] constexpr auto host_of(uint64_t guest) const noexcept -> tsc_range {
+        uint64_t const scaled = guest - offset;
+        if (!scales() || multiplier == 0) { return {scaled, scaled}; }
+        uint64_t const first = detail::quotient_of_shifted_48(scaled, multiplier);
+        uint64_t const next = detail::quotient_of_shifted_48(scaled + 1, multiplier);
+        return {first, next > first ? next - 1 : first};
+    }
+};
+
+}  // namespace ptspec::trace
+
+// ---- ptspec/trace/time_conversion.hpp ----
+
+namespace ptspec::trace {
+
+/// The 64-bit TSC value nearest to `near_by` that has the 56 bits of a TSC packet.
+///
+/// Source: PKT-315.
+[[nodiscard]] constexpr auto tsc_near(uint64_t low_56, uint64_t near_by) noexcept -> uint64_t {
+    constexpr uint64_t wrap = uint64_t{1} << 56;
+    uint64_t const step = (low_56 - near_by) & (wrap - 1);
+    // Not back below 0. The sum may need more than 64 bits.
+    return step < wrap / 2 || near_by < wrap - step ? near_by + step : near_by + step - wrap;
+}
+
+/// The conversion of the TSC to nanoseconds and back, as Linux and perf compute it:
+/// `perf_event_mmap_page` and the TIME_CONV record have these numbers.
+///
+/// Units:  time in ns = zero + TSC * mult / 2^shift.
+/// Source: Linux, include/uapi/linux/perf_event.h, `cap_user_time_zero`.
+struct time_conversion {
+    uint16_t shift = 0;  ///< below 64
+    uint32_t mult = 0;   ///< 0: unknown
+    uint64_t zero = 0;
+
+    /// The conversion for a TSC of `hz`, where time 0 is TSC 0; unknown if `hz` is 0.
+    [[nodiscard]] static constexpr auto of_frequency(uint64_t hz) noexcept -> time_conversion {
+        constexpr uint64_t ns_per_s = 1'000'000'000;
+        if (hz == 0) { return {}; }
+        uint16_t shift = 31;
+        while ((ns_per_s << shift) / hz > 0xFFFF'FFFF) { --shift; }
+        return {.shift = shift, .mult = static_cast<uint32_t>((ns_per_s << shift) / hz)};
+    }
+    /// The time of a TSC value.
+    [[nodiscard]] constexpr auto time_of(uint64_t tsc) const noexcept -> uint64_t {
+        uint64_t const low = tsc & ((uint64_t{1} << shift) - 1);
+        return zero + (tsc >> shift) * mult + ((low * mult) >> shift);
+    }
+    /// The TSC value of a time, rounded down; 0 if the conversion is unknown. `time_of` rounds to
+    /// nanoseconds: `tsc_of(time_of(tsc))` can be lower than `tsc`.
+    [[nodiscard]] constexpr auto tsc_of(uint64_t time) const noexcept -> uint64_t {
+        if (mult == 0) { return 0; }
+        uint64_t const since = time - zero;
+        return ((since / mult) << shift) + ((since % mult) << shift) / mult;
+    }
+
+    friend constexpr auto operator==(time_conversion const&, time_conversion const&)
+        -> bool = default;
+};
+
+}  // namespace ptspec::trace
+
+// ---- ptspec/trace/core_rate.hpp ----
+
+/// How many TSC ticks a core clock cycle takes: estimates and bounds, in integers.
+namespace ptspec::trace::detail {
+
+constexpr auto saturating_add(uint64_t one, uint64_t two) noexcept -> uint64_t {
+    return one + two < one ? ~uint64_t{0} : one + two;
+}
+constexpr auto saturating_sub(uint64_t one, uint64_t two) noexcept -> uint64_t {
+    return one < two ? 0 : one - two;
+}
+/// `count` times a factor in units of 2^-32, rounded down. `count` is below 2^48, the factor below
+/// 2^40: counts below 2^24 lose only the fraction; larger ones also lose less than one tick in
+/// 2^24.
+constexpr auto scaled_by(uint64_t count, uint64_t factor) noexcept -> uint64_t {
+    if (count < uint64_t{1} << 24) [[likely]] { return (count * factor) >> 32; }
+    return (count >> 24) * (factor >> 8) + (((count & low_bits(24)) * factor) >> 32);
+}
+
+/// A factor in units of 2^-32.
+class ratio {
+public:
+    constexpr ratio() noexcept = default;
+
+    /// numerator / denominator, rounded up: products with less than 2^24 are exact. Unknown if the
+    /// denominator is 0 or the quotient is 256 or more.
+    [[nodiscard]] static constexpr auto of(uint64_t numerator, uint64_t denominator) noexcept
+        -> ratio {
+        while (numerator >> 32 != 0) {
+            numerator >>= 1;
+            denominator >>= 1;
+        }
+        ratio found;
+        if (denominator != 0 && numerator / denominator < 256) {
+            found.scaled_ = ((numerator << 32) + denominator - 1) / denominator;
+        }
+        return found;
+    }
+    [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return scaled_ != 0; }
+    [[nodiscard]] constexpr auto scaled() const noexcept -> uint64_t { return scaled_; }
+
+    /// `count` is below 2^48.
+    [[nodiscard]] constexpr auto of(uint64_t count) const noexcept -> uint64_t {
+        return scaled_by(count, scaled_);
+    }
+    /// True if the ratio differs from `other` by at most a quarter of `other`.
+    [[nodiscard]] constexpr auto is_near(ratio other) const noexcept -> bool {
+        uint64_t const apart = scaled_ < other.scaled_ ? other.scaled_ - scaled_
+                                                       : scaled_ - other.scaled_;
+        return apart <= other.scaled_ / 4;
+    }
+
+private:
+    uint64_t scaled_ = 0;
+};
+
+/// The bounds of the TSC ticks that a core clock cycle takes. Without limits: 0 and `unlimited`.
+///
+/// Units:  2^-32 TSC ticks.
+struct rate_range {
+    static constexpr uint64_t unlimited = ~uint64_t{0};
+
+    uint64_t min_ticks = 0;          ///< rounded down
+    uint64_t max_ticks = unlimited;  ///< rounded up
+
+    /// The core clock runs at 1 - 1 / 2^tolerance to 1 / (1 - 1 / 2^tolerance) times the frequency
+    /// that the ratio of ticks to cycles `numerator` / `denominator` gives.
+    [[nodiscard]] static constexpr auto of(uint64_t numerator, uint64_t denominator,
+                                           unsigned tolerance) noexcept -> rate_range {
+        if (numerator == 0 || denominator == 0 || numerator >> 31 != 0) { return {}; }
+        rate_range found{(numerator << 32) / denominator,
+                         ((numerator << 32) + denominator - 1) / denominator};
+        found.widen(tolerance);
+        return found;
+    }
+
+    [[nodiscard]] constexpr auto is_limited() const noexcept -> bool {
+        return max_ticks != unlimited;
+    }
+    /// The least number of ticks that `cycles` cycles take, rounded down.
+    [[nodiscard]] constexpr auto min_of(uint64_t cycles) const noexcept -> uint64_t {
+        return scaled_by(cycles, min_ticks);
+    }
+    /// The greatest number of ticks that `cycles` cycles take, rounded down.
+    [[nodiscard]] constexpr auto max_of(uint64_t cycles) const noexcept -> uint64_t {
+        if (cycles == 0) { return 0; }
+        return is_limited() ? scaled_by(cycles, max_ticks) + (cycles >> 24) : unlimited;
+    }
+    /// The least range that contains both.
+    constexpr void include(rate_range other) noexcept {
+        if (other.min_ticks < min_ticks) { min_ticks = other.min_ticks; }
+        if (other.max_ticks > max_ticks) { max_ticks = other.max_ticks; }
+    }
+
+    friend constexpr auto operator==(rate_range const&, rate_range const&) -> bool = default;
+
+private:
+    constexpr void widen(unsigned tolerance) noexcept {
+        uint64_t const part = uint64_t{1} << tolerance;
+        min_ticks -= min_ticks / part + (min_ticks % part != 0 ? 1 : 0);
+        if (max_ticks == unlimited || part == 1) {
+            max_ticks = unlimited;
+            return;
+        }
+        max_ticks += (max_ticks + part - 2) / (part - 1);
+        if (max_ticks >> 40 != 0) { max_ticks = unlimited; }  // `scaled_by` has no room for more
+    }
+};
+
+}  // namespace ptspec::trace::detail
+
+// ---- ptspec/trace/crystal_edge.hpp ----
+
+/// The edges of the crystal clock that TMA and MTC packets name, in TSC ticks.
+namespace ptspec::trace::detail {
+
+/// The last edge of the crystal clock with a known time: `base` TSC ticks, when the counter of the
+/// crystal clock is `ctc`.
+///
+/// Source: PKT-300..308, GEN-203..207.
+class crystal_edge {
+public:
+    constexpr crystal_edge() noexcept : crystal_edge{0, 0, 0} {}
+    /// TSC ticks in crystal cycles: CPUID.15H:EBX / CPUID.15H:EAX. No time from MTC if one is 0.
+    constexpr crystal_edge(uint32_t numerator, uint32_t denominator, uint8_t mtc_freq) noexcept
+        : mtc_freq_{static_cast<uint8_t>(mtc_freq & 15)},
+          numerator_{denominator == 0 ? 0 : numerator},
+          denominator_{denominator == 0 ? 1 : denominator} {
+        bool const is_power = (denominator_ & (denominator_ - 1)) == 0;
+        denominator_shift_ = static_cast<uint8_t>(is_power ? lowest_bit(denominator_) : no_shift);
+        rounding_ = numerator_ % denominator_ != 0 ? 1 : 0;
+        uint64_t const ticks = uint64_t{numerator_} << mtc_freq_;
+        period_ticks_ = ticks % denominator_ == 0 ? ticks / denominator_ : 0;
+    }
+
+    [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return numerator_ != 0; }
+    [[nodiscard]] constexpr auto base() const noexcept -> uint64_t { return base_; }
+    [[nodiscard]] constexpr auto ctc() const noexcept -> uint32_t { return ctc_; }
+    /// The maximum error of `base`, in ticks.
+    [[nodiscard]] constexpr auto error() const noexcept -> uint64_t {
+        return base_error_ + rounding_;
+    }
+    /// The payload of the MTC at this count.
+    [[nodiscard]] constexpr auto mtc_of(uint32_t ctc) const noexcept -> uint16_t {
+        return static_cast<uint16_t>(ctc >> mtc_freq_ & 0xFF);
+    }
+    /// The bits of the count that an MTC has.
+    [[nodiscard]] constexpr auto ctc_of(uint32_t mtc) const noexcept -> uint32_t {
+        return mtc << mtc_freq_;
+    }
+
+    /// Times without a TSC count from here.
+    constexpr void start_at(uint32_t ctc) noexcept { ctc_ = ctc; }
+    /// A TSC: no edge is known until its TMA.
+    constexpr void restart(uint64_t tsc) noexcept {
+        base_ = tsc;
+        remainder_ = 0;
+    }
+    /// A TMA: the edge is `fast` ticks before the TSC.
+    constexpr void start(uint64_t tsc, uint32_t ctc, uint64_t fast) noexcept {
+        restart(tsc < fast ? 0 : tsc - fast);
+        ctc_ = ctc;
+        // FC has nine bits: if the crystal clock has a longer period, the edge may be earlier.
+        uint64_t const period = numerator_ / denominator_;
+        base_error_ = period < 512 ? 0 : period / 512 * 512;
+    }
+    constexpr void shift(uint64_t ticks) noexcept { base_ += ticks; }
+    /// Advances to an MTC at this count. Returns the number of MTC periods.
+    ///
+    /// The sum of all steps since the TMA is converted, not each step. Source: PKT-304, PKT-305.
+    constexpr auto advance(uint32_t ctc) noexcept -> uint32_t {
+        uint32_t const delta = (ctc - ctc_) & low_bits32(mtc_freq_ + 8U);
+        ctc_ = ctc;
+        uint64_t const sum = remainder_ + uint64_t{delta} * numerator_;
+        uint64_t const ticks = divided(sum);
+        base_ += ticks;
+        remainder_ = sum - ticks * denominator_;
+        return delta >> mtc_freq_;
+    }
+    /// The same; requires `is_regular()`.
+    constexpr auto advance_regular(uint32_t mtc) noexcept -> uint32_t {
+        uint32_t const periods = (mtc - (ctc_ >> mtc_freq_)) & 0xFF;
+        ctc_ = mtc << mtc_freq_;
+        base_ += periods * period_ticks_;
+        return periods;
+    }
+    /// True if each MTC is a whole number of TSC ticks later than the last.
+    [[nodiscard]] constexpr auto is_regular() const noexcept -> bool {
+        return period_ticks_ != 0 && remainder_ == 0 && base_error_ == 0;
+    }
+    [[nodiscard]] constexpr auto period_ticks() const noexcept -> uint64_t { return period_ticks_; }
+
+    /// Sets the upper bits of the count from the count of an MTC. TMA has only the lower 16 bits;
+    /// an MTC has upper bits if MTCFreq is above 8.
+    ///
+    /// Source: PKT-308, GEN-207.
+    constexpr void resolve_upper_bits(uint32_t ctc) noexcept {
+        if (mtc_freq_ <= 8) {
+            ctc_ &= low_bits32(mtc_freq_ + 8U);
+            return;
+        }
+        uint32_t upper = ctc & ~uint32_t{0xFFFF};
+        if ((ctc & 0xFFFF) < ctc_) { upper -= 0x1'0000; }
+        ctc_ = (upper + ctc_) & low_bits32(mtc_freq_ + 8U);
+    }
+    /// The latest time before the next MTC, if the processor drops `lost` MTCs before it.
+    [[nodiscard]] constexpr auto next_mtc(uint32_t lost) const noexcept -> uint64_t {
+        uint32_t const next = ((ctc_ >> mtc_freq_) + 1) << mtc_freq_;
+        uint64_t const all = (next - ctc_) + (uint64_t{lost} << mtc_freq_);
+        uint64_t const ticks = divided(remainder_ + all * numerator_) + rounding_;
+        return base_ + ticks < base_ ? ~uint64_t{0} : base_ + ticks;
+    }
+    /// True if the next MTC may have this payload. Compares the bits that TMA has, the lower 16
+    /// bits of the counter.
+    [[nodiscard]] constexpr auto next_may_be(uint16_t mtc) const noexcept -> bool {
+        uint32_t const known = low_bits32(mtc_freq_ > 8 ? 16U - mtc_freq_ : 8U);
+        return (((ctc_ >> mtc_freq_) + 1 - mtc) & known) == 0;
+    }
+
+private:
+    static constexpr uint8_t no_shift = 0xFF;
+
+    static constexpr auto low_bits32(unsigned count) noexcept -> uint32_t {
+        return static_cast<uint32_t>(low_bits(count));
+    }
+    [[nodiscard]] constexpr auto divided(uint64_t ticks) const noexcept -> uint64_t {
+        return denominator_shift_ != no_shift ? ticks >> denominator_shift_ : ticks / denominator_;
+    }
+
+    uint8_t mtc_freq_ = 0;
+    uint8_t denominator_shift_ = no_shift;
+    uint8_t rounding_ = 0;  ///< 1 if the ratio of the clocks is no integer, else 0
+    uint32_t numerator_ = 0;
+    uint32_t denominator_ = 1;
+    uint32_t ctc_ = 0;
+    uint64_t period_ticks_ = 0;  ///< in an MTC period; 0 if that is no integer
+    uint64_t base_ = 0;
+    uint64_t base_error_ = 0;  ///< the maximum error of `base_` downwards
+    uint64_t remainder_ = 0;   ///< of the division by `denominator_`
+};
+
+}  // namespace ptspec::trace::detail
+
+// ---- ptspec/trace/clock_options.hpp ----
+
+namespace ptspec::trace {
+
+/// The constants of a clock. `clock_options_of` gives those of a processor.
+struct clock_options {
+    uint8_t mtc_freq = 0;             ///< IA32_RTIT_CTL.MTCFreq
+    uint8_t cyc_thresh = 0;           ///< IA32_RTIT_CTL.CycThresh
+    uint8_t max_non_turbo_ratio = 0;  ///< MSR_PLATFORM_INFO[15:8]; 0: no time from CYC and CBR
+    uint32_t tsc_numerator = 0;       ///< CPUID.15H:EBX; 0: no time from MTC
+    uint32_t tsc_denominator = 0;     ///< CPUID.15H:EAX; 0: no time from MTC
+    /// The maximum number of consecutive MTCs that the processor may drop. Real processors drop
+    /// single MTCs: GEN-203.
+    uint8_t lost_mtcs = 1;
+    /// The frequency of the core clock deviates from the ratio of CBR by at most 1 / 2^tolerance.
+    /// `tolerance` is at most 16; 0: the deviation has no limit.
+    uint8_t tolerance = 5;
+    /// The maximum age of the value of a TSC packet at its CYC, in TSC ticks: see `tsc_age_of`.
+    uint16_t tsc_age = 0;
+    bool monotonic = false;      ///< no estimate is lower than one before: PKT-309
+    uint64_t tsc_reference = 0;  ///< a TSC near the trace: it extends the 56 bits of a TSC packet
+    cpu::quirk_set quirks{};     ///< skl168, skz84
+    bool is_guest = false;       ///< before the first PIP, TSC packets have the TSC of a guest
+    bool has_guest_tsc = false;  ///< `guest_tsc` is known: times of guests become the host's
+    tsc_change guest_tsc{};
+};
+
+/// `clock_options::tsc_age` of a processor whose TSC has `numerator` / `denominator` times the
+/// frequency of the crystal clock: one crystal cycle, in TSC ticks, rounded up; 0 if the ratio is
+/// unknown. A real processor reads the TSC a little before it sends the packet with its CYC: 0.85
+/// to 0.9 crystal cycles in all six places where an MTC shows it (6/85).
+///
+/// Source: GEN-201.
+[[nodiscard]] constexpr auto tsc_age_of(uint64_t numerator, uint64_t denominator) noexcept
+    -> uint16_t {
+    if (denominator == 0) { return 0; }
+    uint64_t const ticks = numerator / denominator + (numerator % denominator != 0 ? 1 : 0);
+    return static_cast<uint16_t>(ticks < 0xFFFF ? ticks : 0xFFFF);
+}
+
+}  // namespace ptspec::trace
+
 // ---- ptspec/trace/detail/opcode_info.hpp ----
 
 /// Tables that give the length, kind and IP form of a packet from its first bytes. They are derived
@@ -15546,366 +15953,615 @@ private:
 
 }  // namespace ptspec::trace
 
-// ---- ptspec/trace/time_conversion.hpp ----
+// ---- ptspec/trace/detail/cycle_rates.hpp ----
 
-namespace ptspec::trace {
-
-/// The 64-bit TSC value nearest to `near_by` that has the 56 bits of a TSC packet.
-///
-/// Source: PKT-315.
-[[nodiscard]] constexpr auto tsc_near(uint64_t low_56, uint64_t near_by) noexcept -> uint64_t {
-    constexpr uint64_t wrap = uint64_t{1} << 56;
-    uint64_t const step = (low_56 - near_by) & (wrap - 1);
-    // Not back below 0. The sum may need more than 64 bits.
-    return step < wrap / 2 || near_by < wrap - step ? near_by + step : near_by + step - wrap;
-}
-
-/// The conversion of the TSC to nanoseconds and back, as Linux and perf compute it:
-/// `perf_event_mmap_page` and the TIME_CONV record have these numbers.
-///
-/// Units:  time in ns = zero + TSC * mult / 2^shift.
-/// Source: Linux, include/uapi/linux/perf_event.h, `cap_user_time_zero`.
-struct time_conversion {
-    uint16_t shift = 0;  ///< below 64
-    uint32_t mult = 0;   ///< 0: unknown
-    uint64_t zero = 0;
-
-    /// The conversion for a TSC of `hz`, where time 0 is TSC 0; unknown if `hz` is 0.
-    [[nodiscard]] static constexpr auto of_frequency(uint64_t hz) noexcept -> time_conversion {
-        constexpr uint64_t ns_per_s = 1'000'000'000;
-        if (hz == 0) { return {}; }
-        uint16_t shift = 31;
-        while ((ns_per_s << shift) / hz > 0xFFFF'FFFF) { --shift; }
-        return {.shift = shift, .mult = static_cast<uint32_t>((ns_per_s << shift) / hz)};
-    }
-    /// The time of a TSC value.
-    [[nodiscard]] constexpr auto time_of(uint64_t tsc) const noexcept -> uint64_t {
-        uint64_t const low = tsc & ((uint64_t{1} << shift) - 1);
-        return zero + (tsc >> shift) * mult + ((low * mult) >> shift);
-    }
-    /// The TSC value of a time, rounded down; 0 if the conversion is unknown. `time_of` rounds to
-    /// nanoseconds: `tsc_of(time_of(tsc))` can be lower than `tsc`.
-    [[nodiscard]] constexpr auto tsc_of(uint64_t time) const noexcept -> uint64_t {
-        if (mult == 0) { return 0; }
-        uint64_t const since = time - zero;
-        return ((since / mult) << shift) + ((since % mult) << shift) / mult;
-    }
-
-    friend constexpr auto operator==(time_conversion const&, time_conversion const&)
-        -> bool = default;
-};
-
-}  // namespace ptspec::trace
-
-// ---- ptspec/trace/tsc_change.hpp ----
-
-/// TSC offset and TSC scaling: how a guest sees the time-stamp counter.
-namespace ptspec::trace {
-
-namespace detail {
-
-/// Bits 111:48 of the product of two numbers.
-[[nodiscard]] constexpr auto product_shifted_48(uint64_t a, uint64_t b) noexcept -> uint64_t {
-    uint64_t const low = (a & low_bits(32)) * (b & low_bits(32));
-    uint64_t const one = (a >> 32) * (b & low_bits(32));
-    uint64_t const two = (a & low_bits(32)) * (b >> 32);
-    uint64_t const middle = (low >> 32) + (one & low_bits(32)) + (two & low_bits(32));
-    uint64_t const high = (a >> 32) * (b >> 32) + (one >> 32) + (two >> 32) + (middle >> 32);
-    return high << 16 | (middle & low_bits(32)) >> 16;
-}
-/// a * 2^48 / b, rounded up. `b` is not 0.
-[[nodiscard]] constexpr auto quotient_of_shifted_48(uint64_t a, uint64_t b) noexcept -> uint64_t {
-    uint64_t quotient = a / b;
-    uint64_t rest = a % b;
-    for (unsigned i = 0; i < 48; ++i) {
-        bool const is_wide = rest >> 63 != 0;
-        rest <<= 1;
-        quotient <<= 1;
-        if (is_wide || rest >= b) {
-            rest -= b;
-            quotient |= 1;
-        }
-    }
-    return quotient + (rest != 0 ? 1 : 0);
-}
-
-}  // namespace detail
-
-/// The TSC values from `first` to `last`.
-struct tsc_range {
-    uint64_t first = 0;
-    uint64_t last = 0;
-
-    friend constexpr auto operator==(tsc_range const&, tsc_range const&) -> bool = default;
-};
-
-/// How a guest sees the time-stamp counter: TSC * multiplier / 2^48 + offset.
-///
-/// Units:  `multiplier` and `offset` as the VMCS has them: 48 bits of fraction; TSC ticks.
-/// Source: SDM vol. 3, "TSC Scaling"; GEN-200, PRG-164.
-struct tsc_change {
-    static constexpr uint64_t unscaled = uint64_t{1} << 48;
-
-    uint64_t multiplier = unscaled;
-    uint64_t offset = 0;
-    /// A TSC of the host near the time of the trace. It gives the upper bits, because packets have
-    /// only 56 bits of the TSC. Needed with a multiplier.
-    uint64_t near_by = 0;
-
-    [[nodiscard]] constexpr auto scales() const noexcept -> bool { return multiplier != unscaled; }
-    [[nodiscard]] constexpr auto of(uint64_t tsc) const noexcept -> uint64_t {
-        return detail::product_shifted_48(tsc, multiplier) + offset;
-    }
-    /// The host's TSCs that the guest sees as `guest`. If there is none, the next one.
-    [[nodiscard]] constexpr auto host_of(uint64_t guest) const noexcept -> tsc_range {
-        uint64_t const scaled = guest - offset;
-        if (!scales() || multiplier == 0) { return {scaled, scaled}; }
-        uint64_t const first = detail::quotient_of_shifted_48(scaled, multiplier);
-        uint64_t const next = detail::quotient_of_shifted_48(scaled + 1, multiplier);
-        return {first, next > first ? next - 1 : first};
-    }
-};
-
-}  // namespace ptspec::trace
-
-// ---- ptspec/trace/core_rate.hpp ----
-
-/// How many TSC ticks a core clock cycle takes: estimates and bounds, in integers.
 namespace ptspec::trace::detail {
 
-constexpr auto saturating_add(uint64_t one, uint64_t two) noexcept -> uint64_t {
-    return one + two < one ? ~uint64_t{0} : one + two;
-}
-constexpr auto saturating_sub(uint64_t one, uint64_t two) noexcept -> uint64_t {
-    return one < two ? 0 : one - two;
-}
-/// `count` times a factor in units of 2^-32, rounded down. `count` is below 2^48, the factor below
-/// 2^40: counts below 2^24 lose only the fraction; larger ones also lose less than one tick in
-/// 2^24.
-constexpr auto scaled_by(uint64_t count, uint64_t factor) noexcept -> uint64_t {
-    if (count < uint64_t{1} << 24) [[likely]] { return (count * factor) >> 32; }
-    return (count >> 24) * (factor >> 8) + (((count & low_bits(24)) * factor) >> 32);
-}
-
-/// A factor in units of 2^-32.
-class ratio {
-public:
-    constexpr ratio() noexcept = default;
-
-    /// numerator / denominator, rounded up: products with less than 2^24 are exact. Unknown if the
-    /// denominator is 0 or the quotient is 256 or more.
-    [[nodiscard]] static constexpr auto of(uint64_t numerator, uint64_t denominator) noexcept
-        -> ratio {
-        while (numerator >> 32 != 0) {
-            numerator >>= 1;
-            denominator >>= 1;
-        }
-        ratio found;
-        if (denominator != 0 && numerator / denominator < 256) {
-            found.scaled_ = ((numerator << 32) + denominator - 1) / denominator;
-        }
-        return found;
-    }
-    [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return scaled_ != 0; }
-    [[nodiscard]] constexpr auto scaled() const noexcept -> uint64_t { return scaled_; }
-
-    /// `count` is below 2^48.
-    [[nodiscard]] constexpr auto of(uint64_t count) const noexcept -> uint64_t {
-        return scaled_by(count, scaled_);
-    }
-    /// True if the ratio differs from `other` by at most a quarter of `other`.
-    [[nodiscard]] constexpr auto is_near(ratio other) const noexcept -> bool {
-        uint64_t const apart = scaled_ < other.scaled_ ? other.scaled_ - scaled_
-                                                       : scaled_ - other.scaled_;
-        return apart <= other.scaled_ / 4;
-    }
-
-private:
-    uint64_t scaled_ = 0;
-};
-
-/// The bounds of the TSC ticks that a core clock cycle takes. Without limits: 0 and `unlimited`.
+/// How many TSC ticks a core clock cycle takes: an estimate, and bounds. The last CBR gives both; a
+/// measurement between two TSCs or MTCs gives a better estimate.
 ///
-/// Units:  2^-32 TSC ticks.
-struct rate_range {
-    static constexpr uint64_t unlimited = ~uint64_t{0};
+/// Source: PKT-278, PKT-311, PKT-312, PKT-318, PKT-319.
+struct cycle_rates {
+    static constexpr uint16_t no_core = 0xFFFF;    ///< no CBR yet
+    static constexpr uint16_t lost_core = 0xFFFE;  ///< CBRs may be lost
 
-    uint64_t least = 0;         ///< rounded down
-    uint64_t most = unlimited;  ///< rounded up
+    uint8_t non_turbo = 0;  ///< MSR_PLATFORM_INFO[15:8]
+    uint8_t tolerance = 0;
+    uint16_t core = no_core;  ///< the ratio of the last CBR
+    bool is_mixed = false;    ///< a CBR since the last CYC: `bounds` include both ratios
+    bool is_widened = false;  ///< `by_cbr` includes a measured ratio that contradicts the CBR
+    ratio estimate{};
+    rate_range bounds{};  ///< since the last point
+    rate_range by_cbr{};
+    uint64_t min_cycle = 0;  ///< ticks in a cycle, rounded up
+    uint64_t max_cycle = 0;  ///< rounded up, plus one
 
-    /// The core clock runs at 1 - 1 / 2^tolerance to 1 / (1 - 1 / 2^tolerance) times the frequency
-    /// that the ratio of ticks to cycles `numerator` / `denominator` gives.
-    [[nodiscard]] static constexpr auto of(uint64_t numerator, uint64_t denominator,
-                                           unsigned tolerance) noexcept -> rate_range {
-        if (numerator == 0 || denominator == 0 || numerator >> 31 != 0) { return {}; }
-        rate_range found{(numerator << 32) / denominator,
-                         ((numerator << 32) + denominator - 1) / denominator};
-        found.widen(tolerance);
-        return found;
+    constexpr cycle_rates(uint8_t max_non_turbo_ratio, uint8_t max_deviation) noexcept
+        : non_turbo{max_non_turbo_ratio}, tolerance{max_deviation} {
+        use({});
     }
 
-    [[nodiscard]] constexpr auto is_limited() const noexcept -> bool { return most != unlimited; }
-    /// The least number of ticks that `cycles` cycles take, rounded down.
-    [[nodiscard]] constexpr auto least_of(uint64_t cycles) const noexcept -> uint64_t {
-        return scaled_by(cycles, least);
+    static constexpr auto min_cycle_of(rate_range range) noexcept -> uint64_t {
+        return (range.min_ticks + low_bits(32)) >> 32;
     }
-    /// The greatest number of ticks that `cycles` cycles take, rounded down.
-    [[nodiscard]] constexpr auto most_of(uint64_t cycles) const noexcept -> uint64_t {
-        if (cycles == 0) { return 0; }
-        return is_limited() ? scaled_by(cycles, most) + (cycles >> 24) : unlimited;
-    }
-    /// The least range that contains both.
-    constexpr void include(rate_range other) noexcept {
-        if (other.least < least) { least = other.least; }
-        if (other.most > most) { most = other.most; }
+    /// The greatest number of ticks in a cycle, plus two: the packet may be at the end of its tick,
+    /// and two products are rounded down.
+    static constexpr auto max_cycle_of(rate_range range) noexcept -> uint64_t {
+        return range.is_limited() ? (range.max_ticks >> 32) + 2 : rate_range::unlimited;
     }
 
-    friend constexpr auto operator==(rate_range const&, rate_range const&) -> bool = default;
-
-private:
-    constexpr void widen(unsigned tolerance) noexcept {
-        uint64_t const part = uint64_t{1} << tolerance;
-        least -= least / part + (least % part != 0 ? 1 : 0);
-        if (most == unlimited || part == 1) {
-            most = unlimited;
-            return;
-        }
-        most += (most + part - 2) / (part - 1);
-        if (most >> 40 != 0) { most = unlimited; }  // `scaled_by` has no room for more
+    /// From now on a cycle takes this number of ticks.
+    constexpr void use(rate_range range) noexcept {
+        bounds = range;
+        min_cycle = min_cycle_of(range);
+        max_cycle = max_cycle_of(range);
+    }
+    /// From now on cycles have the ratio of the last CBR.
+    constexpr void end_mixed() noexcept {
+        if (!is_mixed) { return; }
+        is_mixed = false;
+        use(by_cbr);
+    }
+    /// The bounds by a CBR.
+    [[nodiscard]] constexpr auto range_of(uint16_t core_ratio) const noexcept -> rate_range {
+        return rate_range::of(non_turbo, core_ratio, tolerance);
+    }
+    /// Takes the ratio of a CBR, but not yet as `bounds`.
+    constexpr void set_core(uint16_t core_ratio) noexcept {
+        core = core_ratio;
+        by_cbr = range_of(core_ratio);
+        estimate = ratio::of(non_turbo, core_ratio);
+        is_widened = false;
+    }
+    /// A CBR with the same ratio: the frequency may have changed nevertheless.
+    constexpr void repeat_core() noexcept {
+        estimate = ratio::of(non_turbo, core);
+        if (is_widened) { by_cbr = range_of(core); }
+        if (!is_mixed) { use(by_cbr); }
+        is_widened = false;
+    }
+    /// CBRs may be lost: the core clock may have any ratio.
+    constexpr void lose() noexcept {
+        core = lost_core;
+        is_mixed = is_widened = false;
+        by_cbr = range_of(1);
+        by_cbr.include(range_of(255));
+        use(by_cbr);
+    }
+    /// Takes a measured ratio as the estimate, unless it is too far from that of the CBR.
+    constexpr auto measure(uint64_t ticks, uint64_t cycles) noexcept -> bool {
+        auto const found = ratio::of(ticks, cycles);
+        auto const nominal = ratio::of(non_turbo, core);
+        if (!found.is_known() || (nominal.is_known() && !found.is_near(nominal))) { return false; }
+        estimate = found;
+        return true;
+    }
+    /// Includes a measured ratio in the bounds: the ratio of CBR is wrong, or the cycle counter
+    /// stopped.
+    constexpr void widen(uint64_t ticks, uint64_t cycles) noexcept {
+        by_cbr.include(rate_range::of(ticks, cycles, tolerance));
+        is_widened = true;
+        use(by_cbr);
     }
 };
 
 }  // namespace ptspec::trace::detail
 
-// ---- ptspec/trace/crystal_edge.hpp ----
+// ---- ptspec/trace/detail/time_point.hpp ----
 
-/// The edges of the crystal clock that TMA and MTC packets name, in TSC ticks.
 namespace ptspec::trace::detail {
 
-/// The last edge of the crystal clock with a known time: `base` TSC ticks, when the counter of the
-/// crystal clock is `ctc`.
+/// The earlier of two times.
+constexpr auto earlier_of(uint64_t one, uint64_t two) noexcept -> uint64_t {
+    return one < two ? one : two;
+}
+/// The later of two times. The first may be less than 0.
+constexpr auto later_of(uint64_t one, uint64_t two) noexcept -> uint64_t {
+    return static_cast<int64_t>(one - two) > 0 ? one : two;
+}
+
+/// A time with these bounds, near an estimate.
+constexpr auto time_within(uint64_t tsc, uint64_t low, uint64_t high) noexcept -> time {
+    low = earlier_of(low, high);
+    return {.tsc = earlier_of(tsc < low ? low : tsc, high), .earliest = low, .latest = high};
+}
+
+/// The last point of the trace with a known time, and the cycles since then. What `n` cycles take
+/// is added to `tsc`, `low` and `high`.
 ///
-/// Source: PKT-300..308, GEN-203..207.
-class crystal_edge {
-public:
-    constexpr crystal_edge() noexcept : crystal_edge{0, 0, 0} {}
-    /// TSC ticks in crystal cycles: CPUID.15H:EBX / CPUID.15H:EAX. No time from MTC if one is 0.
-    constexpr crystal_edge(uint32_t numerator, uint32_t denominator, uint8_t mtc_freq) noexcept
-        : mtc_freq_{static_cast<uint8_t>(mtc_freq & 15)},
-          numerator_{denominator == 0 ? 0 : numerator},
-          denominator_{denominator == 0 ? 1 : denominator} {
-        bool const is_power = (denominator_ & (denominator_ - 1)) == 0;
-        denominator_shift_ = static_cast<uint8_t>(is_power ? lowest_bit(denominator_) : no_shift);
-        rounding_ = numerator_ % denominator_ != 0 ? 1 : 0;
-        uint64_t const ticks = uint64_t{numerator_} << mtc_freq_;
-        period_ticks_ = ticks % denominator_ == 0 ? ticks / denominator_ : 0;
-    }
+/// Units:  TSC ticks.
+struct time_point {
+    uint64_t tsc = 0;                    ///< the estimate
+    uint64_t low = 0;                    ///< the lower bound for n = 0; may be less than 0
+    uint64_t high = 0;                   ///< the upper bound for n = 0; may be less than 0
+    uint64_t floor = 0;                  ///< the lower bound of all packets after the point
+    uint64_t ceiling = time::unbounded;  ///< the upper bound of these packets
+    uint64_t cycles = 0;                 ///< n
 
-    [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return numerator_ != 0; }
-    [[nodiscard]] constexpr auto base() const noexcept -> uint64_t { return base_; }
-    [[nodiscard]] constexpr auto ctc() const noexcept -> uint32_t { return ctc_; }
-    /// The maximum error of `base`, in ticks.
-    [[nodiscard]] constexpr auto error() const noexcept -> uint64_t {
-        return base_error_ + rounding_;
+    /// The upper bound of the packet that is `count` cycles after the point.
+    [[nodiscard]] constexpr auto high_of(uint64_t count, rate_range rates) const noexcept
+        -> uint64_t {
+        return saturating_add(high, rates.max_of(count));
     }
-    /// The payload of the MTC at this count.
-    [[nodiscard]] constexpr auto mtc_of(uint32_t ctc) const noexcept -> uint16_t {
-        return static_cast<uint16_t>(ctc >> mtc_freq_ & 0xFF);
+    /// Makes the last CYC the point. `now` is its estimate.
+    constexpr void advance(uint64_t now, rate_range rates) noexcept {
+        if (cycles == 0) { return; }
+        tsc = now;
+        low += rates.min_of(cycles);
+        high = saturating_add(high_of(cycles, rates), 1);
+        cycles = 0;
     }
-    /// The bits of the count that an MTC has.
-    [[nodiscard]] constexpr auto ctc_of(uint32_t mtc) const noexcept -> uint32_t {
-        return mtc << mtc_freq_;
+    /// Moves all times.
+    constexpr void shift(uint64_t ticks) noexcept {
+        tsc += ticks;
+        low += ticks;
+        floor += ticks;
+        if (high != time::unbounded) { high += ticks; }
+        if (ceiling != time::unbounded) { ceiling += ticks; }
     }
+    /// Limits the time of the point to other bounds, too. Returns false, and changes nothing, if
+    /// they contradict its own.
+    constexpr auto narrow(uint64_t other_low, uint64_t other_high) noexcept -> bool {
+        auto const latest_low = later_of(other_low, low);
+        auto const earliest_high = earlier_of(other_high, high);
+        if (static_cast<int64_t>(earliest_high - latest_low) < 0) { return false; }
+        low = latest_low;
+        high = earliest_high;
+        return true;
+    }
+};
 
-    /// Times without a TSC count from here.
-    constexpr void start_at(uint32_t ctc) noexcept { ctc_ = ctc; }
-    /// A TSC: no edge is known until its TMA.
-    constexpr void restart(uint64_t tsc) noexcept {
-        base_ = tsc;
-        remainder_ = 0;
-    }
-    /// A TMA: the edge is `fast` ticks before the TSC.
-    constexpr void start(uint64_t tsc, uint32_t ctc, uint64_t fast) noexcept {
-        restart(tsc < fast ? 0 : tsc - fast);
-        ctc_ = ctc;
-        // FC has nine bits: if the crystal clock has a longer period, the edge may be earlier.
-        uint64_t const period = numerator_ / denominator_;
-        base_error_ = period < 512 ? 0 : period / 512 * 512;
-    }
-    constexpr void shift(uint64_t ticks) noexcept { base_ += ticks; }
-    /// Advances to an MTC at this count. Returns the number of MTC periods.
-    ///
-    /// The sum of all steps since the TMA is converted, not each step. Source: PKT-304, PKT-305.
-    constexpr auto advance(uint32_t ctc) noexcept -> uint32_t {
-        uint32_t const delta = (ctc - ctc_) & low_bits32(mtc_freq_ + 8U);
-        ctc_ = ctc;
-        uint64_t const sum = remainder_ + uint64_t{delta} * numerator_;
-        uint64_t const ticks = divided(sum);
-        base_ += ticks;
-        remainder_ = sum - ticks * denominator_;
-        return delta >> mtc_freq_;
-    }
-    /// The same; requires `is_regular()`.
-    constexpr auto advance_regular(uint32_t mtc) noexcept -> uint32_t {
-        uint32_t const periods = (mtc - (ctc_ >> mtc_freq_)) & 0xFF;
-        ctc_ = mtc << mtc_freq_;
-        base_ += periods * period_ticks_;
-        return periods;
-    }
-    /// True if each MTC is a whole number of TSC ticks later than the last.
-    [[nodiscard]] constexpr auto is_regular() const noexcept -> bool {
-        return period_ticks_ != 0 && remainder_ == 0 && base_error_ == 0;
-    }
-    [[nodiscard]] constexpr auto period_ticks() const noexcept -> uint64_t { return period_ticks_; }
+}  // namespace ptspec::trace::detail
 
-    /// Sets the upper bits of the count from the count of an MTC. TMA has only the lower 16 bits;
-    /// an MTC has upper bits if MTCFreq is above 8.
-    ///
-    /// Source: PKT-308, GEN-207.
-    constexpr void resolve_upper_bits(uint32_t ctc) noexcept {
-        if (mtc_freq_ <= 8) {
-            ctc_ &= low_bits32(mtc_freq_ + 8U);
-            return;
+// ---- ptspec/trace/detail/tsc_source.hpp ----
+
+namespace ptspec::trace::detail {
+
+/// The last time of a trace, if a TSC was read.
+struct last_tsc {
+    bool is_known = false;
+    bool is_guest = false;  ///< it is a TSC of a guest
+    uint64_t tsc = 0;
+};
+
+/// Whose TSC a TSC packet has: the host's, or that of a guest, which may be known.
+///
+/// Source: GEN-200, PKT-315, PKT-317.
+struct tsc_source {
+    uint64_t raw = 0;  ///< of the last TSC packet
+    bool in_guest = false;
+    bool has_guest_tsc = false;
+    bool has_reference = false;
+    uint64_t reference = 0;  ///< a TSC near the trace
+    tsc_change guest_tsc{};
+
+    /// True if the times are those of a guest.
+    [[nodiscard]] constexpr auto is_guest_time() const noexcept -> bool {
+        return in_guest && !has_guest_tsc;
+    }
+    /// True if the TSC of the guest becomes that of the host.
+    [[nodiscard]] constexpr auto converts() const noexcept -> bool {
+        return in_guest && has_guest_tsc;
+    }
+    /// True if this multiplies.
+    [[nodiscard]] constexpr auto scales() const noexcept -> bool {
+        return converts() && guest_tsc.scales();
+    }
+    /// The TSC of the last TSC packet: the host's, if it is known.
+    [[nodiscard]] constexpr auto host_tsc(last_tsc last) const noexcept -> tsc_range {
+        if (!scales()) {
+            uint64_t const offset = converts() ? guest_tsc.offset : 0;
+            uint64_t const tsc = extended((raw - offset) & low_bits(56), last);
+            return {tsc, tsc};
         }
-        uint32_t upper = ctc & ~uint32_t{0xFFFF};
-        if ((ctc & 0xFFFF) < ctc_) { upper -= 0x1'0000; }
-        ctc_ = (upper + ctc_) & low_bits32(mtc_freq_ + 8U);
-    }
-    /// The latest time before the next MTC, if the processor drops `lost` MTCs before it.
-    [[nodiscard]] constexpr auto next_mtc(uint32_t lost) const noexcept -> uint64_t {
-        uint32_t const next = ((ctc_ >> mtc_freq_) + 1) << mtc_freq_;
-        uint64_t const all = (next - ctc_) + (uint64_t{lost} << mtc_freq_);
-        uint64_t const ticks = divided(remainder_ + all * numerator_) + rounding_;
-        return base_ + ticks < base_ ? ~uint64_t{0} : base_ + ticks;
-    }
-    /// True if the next MTC may have this payload. Compares the bits that TMA has, the lower 16
-    /// bits of the counter.
-    [[nodiscard]] constexpr auto next_may_be(uint16_t mtc) const noexcept -> bool {
-        uint32_t const known = low_bits32(mtc_freq_ > 8 ? 16U - mtc_freq_ : 8U);
-        return (((ctc_ >> mtc_freq_) + 1 - mtc) & known) == 0;
+        uint64_t const near_by = last.is_known && !last.is_guest ? last.tsc : guest_tsc.near_by;
+        return guest_tsc.host_of(tsc_near(raw, guest_tsc.of(near_by)));
     }
 
 private:
-    static constexpr uint8_t no_shift = 0xFF;
-
-    static constexpr auto low_bits32(unsigned count) noexcept -> uint32_t {
-        return static_cast<uint32_t>(low_bits(count));
+    /// The 64-bit value nearest to the last one.
+    [[nodiscard]] constexpr auto extended(uint64_t low_56, last_tsc last) const noexcept
+        -> uint64_t {
+        if (!last.is_known && !has_reference) { return low_56; }
+        return tsc_near(low_56, last.is_known ? last.tsc : reference);
     }
-    [[nodiscard]] constexpr auto divided(uint64_t ticks) const noexcept -> uint64_t {
-        return denominator_shift_ != no_shift ? ticks >> denominator_shift_ : ticks / denominator_;
-    }
-
-    uint8_t mtc_freq_ = 0;
-    uint8_t denominator_shift_ = no_shift;
-    uint8_t rounding_ = 0;  ///< 1 if the ratio of the clocks is no integer, else 0
-    uint32_t numerator_ = 0;
-    uint32_t denominator_ = 1;
-    uint32_t ctc_ = 0;
-    uint64_t period_ticks_ = 0;  ///< in an MTC period; 0 if that is no integer
-    uint64_t base_ = 0;
-    uint64_t base_error_ = 0;  ///< the maximum error of `base_` downwards
-    uint64_t remainder_ = 0;   ///< of the division by `denominator_`
 };
+
+}  // namespace ptspec::trace::detail
+
+// ---- ptspec/trace/detail/clock_state.hpp ----
+
+namespace ptspec::trace::detail {
+
+/// What the time of the next packet depends on: a point with a known time, from TSC, TMA and MTC
+/// packets, and the cycles since then, from CYC and CBR packets.
+struct clock_state {
+    static constexpr uint64_t quick_cycles = uint64_t{1} << 24;
+    static constexpr uint16_t no_mtc = 0xFFFF;
+
+    time_point point{};
+    uint64_t all_cycles = 0;  ///< the sum of all CYCs
+    cycle_rates rates;
+    bool is_simple = false;   ///< `quick_estimate` applies
+    bool is_regular = false;  ///< `add_regular` applies
+    time now{.tsc = 0};
+    uint32_t threshold = 0;  ///< in cycles; 0: none
+    bool has_cyc = false;
+    bool is_fresh = false;  ///< no packet since the last CYC
+    bool is_exact = false;  ///< the point has a CYC
+    bool is_unlimited = false;
+    bool is_clean = false;  ///< the ratio can be measured from the point on
+    bool edge_is_mtc = false;
+    bool has_tsc_in_psb_plus = false;
+    bool is_guest = false;  ///< times are TSC values of a guest
+    bool in_psb_plus = false;
+    bool has_tsc = false;
+    bool has_tma = false;  ///< since the last TSC
+    bool has_mtc = false;  ///< since the last TSC or TMA
+    bool is_monotonic = false;
+    bool is_skl168 = false;
+    bool is_skz84 = false;
+    uint8_t max_lost_mtcs = 0;
+    crystal_edge edge{};
+    uint64_t tsc = 0;
+    uint64_t last_reported = 0;  ///< the last estimate, if it is monotonic
+    uint64_t missing_mtcs = 0;
+    uint64_t unused_cycs = 0;
+    uint16_t tsc_age = 0;
+    uint16_t last_mtc = no_mtc;  ///< the last MTC before the TMA
+    uint64_t tsc_error = 0;      ///< the TSC at the packet may be greater by up to this
+    tsc_source source{};
+
+    constexpr explicit clock_state(clock_options const& options) noexcept
+        : rates{options.max_non_turbo_ratio,
+                static_cast<uint8_t>(options.tolerance < 16 ? options.tolerance : 16)},
+          threshold{options.cyc_thresh == 0 || options.cyc_thresh > 15
+                        ? 0U
+                        : 1U << (options.cyc_thresh - 1)},
+          is_monotonic{options.monotonic},
+          is_skl168{options.quirks.has(cpu::quirk::skl168)},
+          is_skz84{options.quirks.has(cpu::quirk::skz84)},
+          max_lost_mtcs{options.lost_mtcs},
+          edge{options.tsc_numerator, options.tsc_denominator, options.mtc_freq},
+          tsc_age{options.tsc_age},
+          source{.in_guest = options.is_guest,
+                 .has_guest_tsc = options.has_guest_tsc,
+                 .has_reference = options.tsc_reference != 0,
+                 .reference = options.tsc_reference,
+                 .guest_tsc = options.guest_tsc} {}
+
+    [[nodiscard]] constexpr auto slack() const noexcept -> uint64_t {
+        return threshold == 0 || is_fresh ? 0 : has_cyc ? threshold - 1U : time::unbounded;
+    }
+    [[nodiscard]] constexpr auto within(uint64_t ticks, uint64_t low, uint64_t high) const noexcept
+        -> time {
+        auto found = time_within(ticks, low, high);
+        found.cycles = all_cycles;
+        found.is_guest = is_guest;
+        return found;
+    }
+    /// The time `slack` cycles or less after the last CYC.
+    [[nodiscard]] constexpr auto estimate(uint64_t slack) const noexcept -> time {
+        uint64_t const ticks = has_cyc ? rates.estimate.of(point.cycles) : 0;
+        if (!has_tsc) { return {point.tsc + ticks, 0, time::unbounded, all_cycles}; }
+        uint64_t low = point.floor;
+        uint64_t high = point.ceiling;
+        if (has_cyc) {
+            low = later_of(point.low + rates.bounds.min_of(point.cycles), point.floor);
+            high = slack == time::unbounded
+                       ? point.ceiling
+                       : earlier_of(point.high_of(point.cycles + slack, rates.bounds),
+                                    point.ceiling);
+        }
+        return within(point.tsc + ticks, low, high);
+    }
+    /// The same; requires `is_simple`.
+    [[nodiscard]] constexpr auto quick_estimate() const noexcept -> time {
+        return within(
+            point.tsc + ((point.cycles * rates.estimate.scaled()) >> 32),
+            later_of(point.low + ((point.cycles * rates.bounds.min_ticks) >> 32), point.floor),
+            earlier_of(point.high + ((point.cycles * rates.bounds.max_ticks) >> 32),
+                       point.ceiling));
+    }
+    /// Sets the time after a packet.
+    constexpr void refresh() noexcept {
+        is_simple = has_tsc && has_cyc && threshold == 0 && !is_unlimited &&
+                    rates.estimate.is_known() && rates.bounds.is_limited() && !rates.is_mixed &&
+                    !is_monotonic && point.high >> 63 == 0 && point.cycles < quick_cycles;
+        is_regular = has_tsc && has_mtc && edge.is_regular() && (is_simple || !has_cyc) &&
+                     threshold == 0 && !is_unlimited && !is_monotonic;
+        now = estimate(slack());
+        if (is_monotonic) {
+            now.tsc = now.tsc < last_reported ? last_reported : now.tsc;
+            last_reported = now.tsc;
+        }
+    }
+    /// Call this after a packet other than PAD that is not passed to `add`. It matters only with a
+    /// threshold.
+    constexpr void pass() noexcept {
+        if (is_fresh && threshold != 0) [[unlikely]] {
+            is_fresh = false;
+            refresh();
+        }
+    }
+    [[nodiscard]] constexpr auto last() const noexcept -> last_tsc {
+        return {has_tsc, is_guest, point.tsc};
+    }
+    [[nodiscard]] constexpr auto edge_error() const noexcept -> uint64_t {
+        return edge_is_mtc ? edge.error() : 0;
+    }
+    /// Sets the point to the last TSC or MTC alone. With a threshold, limits the estimate to these
+    /// bounds.
+    ///
+    /// Source: PKT-314, GEN-212.
+    constexpr void set_point() noexcept {
+        uint64_t const ticks = edge_is_mtc ? edge.base() : tsc;
+        uint64_t const before = is_exact ? rates.min_cycle : rates.bounds.min_of(threshold) + 1;
+        if (!has_tsc || is_unlimited) {
+            // MTCs are lost: the edge may be a later one.
+            point.low = point.floor - before;
+            point.high = time::unbounded;
+            point.tsc = ticks;
+            return;
+        }
+        point.low = ticks - edge_error() - before;
+        uint64_t const age = edge_is_mtc ? 0 : tsc_error;
+        point.high = saturating_add(ticks + edge_error() + age, rates.max_cycle);
+        point.tsc = is_exact ? ticks : later_of(point.low, earlier_of(point.tsc, ticks));
+    }
+    /// Makes the last CYC the point from which cycles count.
+    constexpr void anchor_here() noexcept { point.advance(estimate(0).tsc, rates.bounds); }
+};
+
+}  // namespace ptspec::trace::detail
+
+// ---- ptspec/trace/detail/clock_cycles.hpp ----
+
+/// The core clock: CYC and CBR packets give the time since the last TSC or MTC.
+namespace ptspec::trace::detail {
+
+/// The maximum number of cycles from which time is computed, since the last TSC or MTC: 39 hours.
+inline constexpr uint64_t max_cycles = low_bits(48);
+
+constexpr void replace_ratio(clock_state& s, uint64_t ticks, uint64_t error) noexcept {
+    if (!s.rates.measure(ticks, s.point.cycles)) { return; }
+    uint64_t const edge = s.point.tsc + ticks;
+    bool const is_within = edge + error >= s.point.low + s.rates.bounds.min_of(s.point.cycles) &&
+                           edge <= saturating_add(s.point.high_of(s.point.cycles, s.rates.bounds),
+                                                  error);
+    if (!is_within) { s.rates.widen(ticks, s.point.cycles); }
+}
+
+/// Measures the ratio of TSC ticks to cycles since the last TSC or MTC: from TSC to TSC or from
+/// MTC to MTC. The value of a TSC may be some 40 cycles older than its CYC
+/// (dr-hello-dyn @43b4).
+///
+/// Source: PKT-312, PKT-318.
+constexpr void measure(clock_state& s, uint64_t edge, uint64_t error, bool is_mtc) noexcept {
+    bool const is_exact = s.threshold == 0 || s.is_fresh;
+    bool const is_same = s.edge_is_mtc == is_mtc;
+    s.edge_is_mtc = is_mtc;
+    if (s.point.cycles != 0 && s.is_clean && is_exact && is_same && edge > s.point.tsc) {
+        uint64_t const ticks = edge - s.point.tsc;
+        uint64_t const expected = s.rates.estimate.of(s.point.cycles);
+        uint64_t const apart = ticks < expected ? expected - ticks : ticks - expected;
+        // Each end of the interval may be anywhere in its cycle.
+        if (apart > 2 * (s.rates.min_cycle + 1) + error) [[unlikely]] {
+            replace_ratio(s, ticks, error);
+        }
+    }
+    s.is_clean = is_exact;
+}
+
+/// Source: PKT-278, PKT-319.
+constexpr void change_frequency(clock_state& s, uint16_t core) noexcept {
+    auto const range = s.rates.range_of(core);
+    // The CBR of a PSB+ has the frequency at the TSC of the PSB+. The first CBR has the
+    // frequency at the start of the trace.
+    bool const is_status = s.in_psb_plus && s.has_tsc_in_psb_plus && s.point.cycles == 0;
+    if (s.rates.core == cycle_rates::no_core || is_status) {
+        s.rates.use(range);
+        if (s.has_tsc) { s.set_point(); }
+    } else {
+        // The cycles up to the next CYC run partly at the old frequency.
+        s.point.floor = s.estimate(s.slack()).earliest;
+        s.anchor_here();
+        s.rates.bounds.include(range);
+        s.rates.is_mixed = true;
+        // Both frequencies occur in the cycle of the change, and perhaps in the packet's cycle.
+        uint64_t const first = s.rates.min_cycle_of(range);
+        uint64_t const last = s.rates.max_cycle_of(range);
+        if (first > s.rates.min_cycle) { s.point.low -= first - s.rates.min_cycle; }
+        if (last > s.rates.max_cycle) {
+            s.point.high = saturating_add(s.point.high, last - s.rates.max_cycle);
+        }
+    }
+    s.rates.set_core(core);
+    s.is_clean = false;
+}
+
+constexpr void add_cycles(clock_state& s, uint64_t value) noexcept {
+    s.is_fresh = true;
+    s.all_cycles += value;
+    if (!s.has_cyc) {
+        s.has_cyc = true;
+        if (s.has_tsc) { s.set_point(); }
+    }
+    if (!s.rates.estimate.is_known()) { ++s.unused_cycs; }
+    s.point.cycles = saturating_add(s.point.cycles, value);
+    if (s.point.cycles >= max_cycles) {
+        s.point.cycles = max_cycles;
+        s.point.high = time::unbounded;
+    }
+    if (s.rates.is_mixed) {
+        s.anchor_here();
+        s.rates.end_mixed();
+    }
+    s.refresh();
+}
+
+constexpr auto add(clock_state& s, packet::cyc packet) noexcept -> rule {
+    uint64_t const value = packet.value();
+    uint64_t const sum = s.point.cycles + value;
+    if (s.is_simple && (value | sum) < clock_state::quick_cycles) [[likely]] {
+        s.all_cycles += value;
+        s.point.cycles = sum;
+    } else {
+        add_cycles(s, value);
+    }
+    return rule::none;
+}
+
+constexpr auto add(clock_state& s, packet::cbr packet) noexcept -> rule {
+    auto const core = static_cast<uint16_t>(packet.get<packet::cbr::CoreBusRatio>());
+    bool const is_status = s.in_psb_plus && s.rates.estimate.is_known();
+    s.is_fresh = false;
+    if (core != s.rates.core) {
+        change_frequency(s, core);
+    } else if (!is_status) {
+        s.rates.repeat_core();
+        s.is_clean = false;
+    }
+    s.refresh();
+    return rule::none;
+}
+
+}  // namespace ptspec::trace::detail
+
+// ---- ptspec/trace/detail/clock_edges.hpp ----
+
+/// The reference time: TSC, TMA and MTC packets give the time of an edge of the crystal clock.
+namespace ptspec::trace::detail {
+
+/// Makes the TSC or MTC that `measure` got, at `edge`, the point from which cycles count.
+constexpr void anchor_at_edge(clock_state& s, uint64_t edge, uint64_t ceiling) noexcept {
+    auto const before = s.estimate(0);
+    auto const error = s.edge_error();
+    // The edge is exact, and replaces the time from CYCs. It may be earlier than the TSC:
+    // PKT-309. After an OVF it may be a later one.
+    uint64_t const max_floor = s.is_unlimited ? time::unbounded
+                               : s.has_mtc    ? edge + error
+                                              : later_of(edge + error, s.point.floor);
+    s.point.floor = s.edge_is_mtc ? later_of(edge - error, earlier_of(before.earliest, max_floor))
+                                  : edge;
+    bool const counts_on = s.edge_is_mtc && s.has_cyc && !s.rates.is_mixed;
+    auto const low = s.point.low + s.rates.bounds.min_of(s.point.cycles);
+    auto const high = saturating_add(s.point.high_of(s.point.cycles, s.rates.bounds), 1);
+    s.is_exact = s.threshold == 0 || s.is_fresh;
+    s.is_fresh = false;
+    s.rates.end_mixed();
+    s.point.cycles = 0;
+    s.point.ceiling = ceiling < s.point.floor ? time::unbounded : ceiling;
+    s.point.tsc = before.tsc;
+    s.set_point();
+    if (s.is_exact || !counts_on) { return; }
+    // Apply also the bounds from the last CYC. If the bounds contradict each other, the cycle
+    // counter stopped.
+    if (!s.point.narrow(low, high)) { return; }
+    s.point.tsc = earlier_of(later_of(s.point.low, before.tsc), s.point.high);
+}
+
+/// Corrects the last TSC: it is the TSC of the guest, not of the host, or the reverse.
+constexpr void change_tsc(clock_state& s) noexcept {
+    auto const tsc = s.source.host_tsc(s.last());
+    uint64_t const more = tsc.first - s.tsc;
+    s.tsc_error = s.tsc_age + (tsc.last - tsc.first);
+    s.tsc += more;
+    s.edge.shift(more);
+    s.point.shift(more);
+    if (s.point.high != time::unbounded) { s.point.high += tsc.last - tsc.first; }
+    if (s.source.scales()) {
+        s.has_tma = false;
+        s.point.ceiling = time::unbounded;
+    }
+    s.is_guest = s.source.is_guest_time();
+    s.is_clean = false;
+    s.refresh();
+}
+
+constexpr auto add(clock_state& s, packet::tsc packet) noexcept -> rule {
+    s.source.raw = packet.get<packet::tsc::TSC>();
+    auto const tsc = s.source.host_tsc(s.last());
+    if (s.is_guest != s.source.is_guest_time()) { s.is_clean = false; }
+    s.is_guest = s.source.is_guest_time();
+    s.tsc_error = s.tsc_age + (tsc.last - tsc.first);
+    measure(s, tsc.first, s.tsc_error, false);
+    s.last_mtc = s.has_mtc ? s.edge.mtc_of(s.edge.ctc()) : clock_state::no_mtc;
+    s.has_tsc = true;
+    s.has_tma = s.has_mtc = s.is_unlimited = false;
+    s.has_tsc_in_psb_plus = s.in_psb_plus;
+    s.tsc = tsc.first;
+    s.edge.restart(s.tsc);
+    anchor_at_edge(s, s.tsc, time::unbounded);
+    s.refresh();
+    return rule::none;
+}
+
+/// True if the TMA is corrupt. SKZ84: TSC scaling or offset corrupts TMAs.
+constexpr auto is_corrupt(clock_state const& s, packet::tma packet) noexcept -> bool {
+    return s.is_skz84 && (packet.raw & packet::tma::reserved_mask()) != 0;
+}
+
+constexpr auto add(clock_state& s, packet::tma packet) noexcept -> rule {
+    if (!s.has_tsc || s.has_tma) { return rule::PKT_303; }
+    // A multiplier changes FC in a way that differs between processors.
+    if (is_corrupt(s, packet) || s.source.scales()) { return rule::none; }
+    s.has_tma = true;
+    s.has_mtc = false;
+    s.edge.start(s.tsc, static_cast<uint32_t>(packet.get<packet::tma::CTC>()),
+                 packet.get<packet::tma::FC>());
+    if (s.edge.is_known() && !s.is_unlimited) {
+        // The MTC of the next edge may stand before the TSC or the TMA: GEN-218.
+        bool const is_sent = s.last_mtc != clock_state::no_mtc && s.edge.next_may_be(s.last_mtc);
+        s.point.ceiling = s.edge.next_mtc(s.max_lost_mtcs + (is_sent ? 1U : 0U));
+        if (s.point.ceiling < s.point.floor) { s.point.ceiling = time::unbounded; }
+    }
+    s.refresh();
+    return rule::none;
+}
+
+/// Handles the MTC after an MTC, if an MTC period is a whole number of TSC ticks. Without it,
+/// event times of a trace with MTC and CYC packets take 26 % more instructions.
+constexpr void add_regular(clock_state& s, uint32_t payload) noexcept {
+    uint32_t const periods = s.edge.advance_regular(payload);
+    if (periods > 1) { s.missing_mtcs += periods - 1; }
+    uint64_t const base = s.edge.base();
+    measure(s, base, 0, true);
+    s.point.tsc = s.point.floor = base;
+    s.point.low = base - s.rates.min_cycle;
+    s.point.high = base + s.rates.max_cycle;
+    s.point.ceiling = saturating_add(base, (1 + uint64_t{s.max_lost_mtcs}) * s.edge.period_ticks());
+    s.point.cycles = 0;
+    s.now = {base, base, s.point.ceiling, s.all_cycles, s.is_guest};
+}
+
+constexpr void add_mtc(clock_state& s, uint32_t payload) noexcept {
+    // MTCs between a TSC and its TMA are ignored.
+    if (!s.edge.is_known() || (s.has_tsc && !s.has_tma)) {
+        s.last_mtc = static_cast<uint16_t>(payload);
+        return s.pass();
+    }
+    uint32_t const ctc = s.edge.ctc_of(payload);
+    if (!s.has_mtc) { s.has_tsc ? s.edge.resolve_upper_bits(ctc) : s.edge.start_at(ctc); }
+    uint32_t const periods = s.edge.advance(ctc);
+    if (s.has_mtc && !s.is_unlimited && periods > 1) { s.missing_mtcs += periods - 1; }
+    measure(s, s.edge.base(), s.edge.error(), true);
+    anchor_at_edge(s, s.edge.base(),
+                   s.is_unlimited || !s.has_tsc ? time::unbounded
+                                                : s.edge.next_mtc(s.max_lost_mtcs));
+    s.has_mtc = true;
+    s.refresh();
+}
+
+constexpr auto add(clock_state& s, packet::mtc packet) noexcept -> rule {
+    auto const payload = static_cast<uint32_t>(packet.get<packet::mtc::CTC>());
+    if (s.is_regular) [[likely]] {
+        add_regular(s, payload);
+    } else {
+        add_mtc(s, payload);
+    }
+    return rule::none;
+}
 
 }  // namespace ptspec::trace::detail
 
@@ -15913,42 +16569,6 @@ private:
 
 /// The time of packets, computed from TSC, TMA, MTC, CYC and CBR packets in integers.
 namespace ptspec::trace {
-
-/// The constants of a clock. `clock_options_of` gives those of a processor.
-struct clock_options {
-    uint8_t mtc_freq = 0;             ///< IA32_RTIT_CTL.MTCFreq
-    uint8_t cyc_thresh = 0;           ///< IA32_RTIT_CTL.CycThresh
-    uint8_t max_non_turbo_ratio = 0;  ///< MSR_PLATFORM_INFO[15:8]; 0: no time from CYC and CBR
-    uint32_t tsc_numerator = 0;       ///< CPUID.15H:EBX; 0: no time from MTC
-    uint32_t tsc_denominator = 0;     ///< CPUID.15H:EAX; 0: no time from MTC
-    /// The maximum number of consecutive MTCs that the processor may drop. Real processors drop
-    /// single MTCs: GEN-203.
-    uint8_t lost_mtcs = 1;
-    /// The frequency of the core clock deviates from the ratio of CBR by at most 1 / 2^tolerance.
-    /// `tolerance` is at most 16; 0: the deviation has no limit.
-    uint8_t tolerance = 5;
-    /// The maximum age of the value of a TSC packet at its CYC, in TSC ticks: see `tsc_age_of`.
-    uint16_t tsc_age = 0;
-    bool monotonic = false;      ///< no estimate is lower than one before: PKT-309
-    uint64_t tsc_reference = 0;  ///< a TSC near the trace: it extends the 56 bits of a TSC packet
-    cpu::quirk_set quirks{};     ///< skl168, skz84
-    bool is_guest = false;       ///< before the first PIP, TSC packets have the TSC of a guest
-    bool has_guest_tsc = false;  ///< `guest_tsc` is known: times of guests become the host's
-    tsc_change guest_tsc{};
-};
-
-/// `clock_options::tsc_age` of a processor whose TSC has `numerator` / `denominator` times the
-/// frequency of the crystal clock: one crystal cycle, in TSC ticks, rounded up; 0 if the ratio is
-/// unknown. A real processor reads the TSC a little before it sends the packet with its CYC: 0.85
-/// to 0.9 crystal cycles in all six places where an MTC shows it (6/85).
-///
-/// Source: GEN-201.
-[[nodiscard]] constexpr auto tsc_age_of(uint64_t numerator, uint64_t denominator) noexcept
-    -> uint16_t {
-    if (denominator == 0) { return 0; }
-    uint64_t const ticks = numerator / denominator + (numerator % denominator != 0 ? 1 : 0);
-    return static_cast<uint16_t>(ticks < 0xFFFF ? ticks : 0xFFFF);
-}
 
 /// Computes the time of each packet of a trace. `add` must get all packets, in order.
 ///
@@ -15959,14 +16579,13 @@ struct clock_options {
 ///
 /// The bounds of a packet with a CYC follow from four facts.
 /// - The core clock deviates from the ratio of CBR by `tolerance` at most, but to either side, at
-///   any moment: a cycle takes `rates_.least` to `rates_.most` ticks. A ratio that was measured
-///   gives the estimate, but limits no later cycle. Where it contradicts the ratio of CBR, the
-///   range includes both.
+///   any moment: a cycle takes `min` to `max` ticks. A ratio that was measured gives the estimate,
+///   but limits no later cycle. Where it contradicts the ratio of CBR, the range includes both.
 /// - The packet with the time T, exact to a tick, lies anywhere in its cycle, and so does one n
 ///   cycles later: they are more than n - 1 and less than n + 1 cycles apart. The later one is in
-///   [T + (n - 1) * least, T + 1 + (n + 1) * most]. `low_` and `high_` are these bounds for n = 0.
+///   [T + (n - 1) * min, T + 1 + (n + 1) * max]. A `time_point` has these bounds for n = 0.
 /// - With a threshold of N cycles, a TSC or MTC without a CYC is less than N cycles later than the
-///   last CYC, from which the next CYC counts: T + (n - N) * least, T + 1 + (n + 1) * most. The
+///   last CYC, from packet the next CYC counts: T + (n - N) * min, T + 1 + (n + 1) * max. The
 ///   bounds from the last CYC hold, too, unless the counter stopped: then a TSC follows.
 /// - Between two CYCs with a CBR between them, cycles have either ratio.
 ///
@@ -15981,113 +16600,37 @@ struct clock_options {
 class clock {
 public:
     constexpr clock() noexcept : clock{clock_options{}} {}
-    constexpr explicit clock(clock_options const& how) noexcept
-        : threshold_{how.cyc_thresh == 0 || how.cyc_thresh > 15 ? 0U : 1U << (how.cyc_thresh - 1)},
-          non_turbo_{how.max_non_turbo_ratio},
-          tolerance_{static_cast<uint8_t>(how.tolerance < 16 ? how.tolerance : 16)},
-          is_monotonic_{how.monotonic},
-          is_skl168_{how.quirks.has(cpu::quirk::skl168)},
-          is_skz84_{how.quirks.has(cpu::quirk::skz84)},
-          has_reference_{how.tsc_reference != 0},
-          lost_mtcs_{how.lost_mtcs},
-          edge_{how.tsc_numerator, how.tsc_denominator, how.mtc_freq},
-          reference_{how.tsc_reference},
-          tsc_age_{how.tsc_age},
-          in_guest_{how.is_guest},
-          has_guest_tsc_{how.has_guest_tsc},
-          guest_tsc_{how.guest_tsc} {
-        use_rates({});
-    }
+    constexpr explicit clock(clock_options const& options) noexcept : state_{options} {}
 
     // --------------------------------------------------------------------------- packets
 
-    constexpr auto add(packet::tsc which) noexcept -> rule {
-        raw_tsc_ = which.get<packet::tsc::TSC>();
-        auto const tsc = host_tsc();
-        if (is_guest_ != is_guest_time()) { is_clean_ = false; }
-        is_guest_ = is_guest_time();
-        tsc_error_ = tsc_age_ + (tsc.last - tsc.first);
-        measure(tsc.first, tsc_error_, false);
-        last_mtc_ = has_mtc_ ? edge_.mtc_of(edge_.ctc()) : no_mtc;
-        has_tsc_ = true;
-        has_tma_ = has_mtc_ = is_unlimited_ = false;
-        has_tsc_in_psb_plus_ = in_psb_plus_;
-        tsc_ = tsc.first;
-        edge_.restart(tsc_);
-        anchor_at_edge(tsc_, time::unbounded);
-        refresh();
-        return rule::none;
+    constexpr auto add(packet::tsc packet) noexcept -> rule { return detail::add(state_, packet); }
+    [[nodiscard]] constexpr auto add(packet::tma packet) noexcept -> rule {
+        return detail::add(state_, packet);
     }
-    [[nodiscard]] constexpr auto add(packet::tma which) noexcept -> rule {
-        if (!has_tsc_ || has_tma_) { return rule::PKT_303; }
-        // A multiplier changes FC in a way that differs between processors.
-        if (is_corrupt(which) || (converts_tsc() && guest_tsc_.scales())) { return rule::none; }
-        has_tma_ = true;
-        has_mtc_ = false;
-        edge_.start(tsc_, static_cast<uint32_t>(which.get<packet::tma::CTC>()),
-                    which.get<packet::tma::FC>());
-        if (edge_.is_known() && !is_unlimited_) {
-            // The MTC of the next edge may stand before the TSC or the TMA: GEN-218.
-            bool const is_sent = last_mtc_ != no_mtc && edge_.next_may_be(last_mtc_);
-            ceiling_ = edge_.next_mtc(lost_mtcs_ + (is_sent ? 1U : 0U));
-            if (ceiling_ < floor_) { ceiling_ = time::unbounded; }
-        }
-        refresh();
-        return rule::none;
-    }
-    constexpr auto add(packet::mtc which) noexcept -> rule {
-        auto const payload = static_cast<uint32_t>(which.get<packet::mtc::CTC>());
-        if (is_regular_) [[likely]] {
-            add_regular(payload);
-        } else {
-            add_mtc(payload);
-        }
-        return rule::none;
-    }
-    constexpr auto add(packet::cyc which) noexcept -> rule {
-        uint64_t const value = which.value();
-        uint64_t const sum = cycles_ + value;
-        if (is_simple_ && (value | sum) < quick_cycles) [[likely]] {
-            all_ += value;
-            cycles_ = sum;
-        } else {
-            add_cycles(value);
-        }
-        return rule::none;
-    }
-    constexpr auto add(packet::cbr which) noexcept -> rule {
-        auto const core = static_cast<uint16_t>(which.get<packet::cbr::CoreBusRatio>());
-        bool const is_status = in_psb_plus_ && ratio_.is_known();
-        is_fresh_ = false;
-        if (core != core_) {
-            change_frequency(core);
-        } else if (!is_status) {
-            // The frequency may have changed although the ratio is the same.
-            ratio_ = detail::ratio::of(non_turbo_, core);
-            if (is_widened_) { current_ = detail::rate_range::of(non_turbo_, core, tolerance_); }
-            if (!has_mixed_ratios_) { use_rates(current_); }
-            is_clean_ = is_widened_ = false;
-        }
-        refresh();
-        return rule::none;
-    }
-    constexpr auto add(packet::pip which) noexcept -> rule {
-        bool const was_guest = in_guest_;
-        in_guest_ = which.get<packet::pip::NR>();
+    constexpr auto add(packet::mtc packet) noexcept -> rule { return detail::add(state_, packet); }
+    constexpr auto add(packet::cyc packet) noexcept -> rule { return detail::add(state_, packet); }
+    constexpr auto add(packet::cbr packet) noexcept -> rule { return detail::add(state_, packet); }
+    constexpr auto add(packet::pip packet) noexcept -> rule {
+        bool const was_guest = state_.source.in_guest;
+        state_.source.in_guest = packet.get<packet::pip::NR>();
         // In a PSB+, the PIP may follow the TSC. It decides whether that is the TSC of a guest.
-        if (in_guest_ != was_guest && in_psb_plus_ && has_tsc_in_psb_plus_) { change_tsc(); }
+        if (state_.source.in_guest != was_guest && state_.in_psb_plus &&
+            state_.has_tsc_in_psb_plus) {
+            detail::change_tsc(state_);
+        }
         pass();
         return rule::none;
     }
     constexpr auto add(packet::psb) noexcept -> rule {
-        in_psb_plus_ = true;
-        has_tsc_in_psb_plus_ = false;
+        state_.in_psb_plus = true;
+        state_.has_tsc_in_psb_plus = false;
         pass();
-        if (is_skl168_) { is_clean_ = false; }
+        if (state_.is_skl168) { state_.is_clean = false; }
         return rule::none;
     }
     constexpr auto add(packet::psbend) noexcept -> rule {
-        in_psb_plus_ = false;
+        state_.in_psb_plus = false;
         pass();
         return rule::none;
     }
@@ -16103,7 +16646,7 @@ public:
         pass();
         return rule::none;
     }
-    [[nodiscard]] constexpr auto add(packet::any_packet const& which) noexcept -> rule {
+    [[nodiscard]] constexpr auto add(packet::any_packet const& packet) noexcept -> rule {
         // The packets of the functions above. All packets would cost 4 % of parsing this header.
         using timed = type_list<packet::tsc, packet::tma, packet::mtc, packet::cyc, packet::cbr,
                                 packet::pip, packet::psb, packet::psbend, packet::ovf, packet::pad>;
@@ -16112,58 +16655,54 @@ public:
             rule broken = rule::none;
         };
         auto const found = packet::visit<timed>(
-            [this](auto const& one) { return taken{true, add(one)}; }, which);
+            [this](auto const& one) { return taken{true, add(one)}; }, packet);
         if (!found.has_value) { pass(); }
         return found.broken;
     }
 
     /// Packets may be lost here: times have no upper bound until the next TSC.
     constexpr void lose() noexcept {
-        uint64_t const anchor = estimate(0).tsc;
-        cycles_ = 0;
-        is_unlimited_ = true;
-        is_exact_ = threshold_ == 0 || is_fresh_;
-        in_psb_plus_ = is_clean_ = is_fresh_ = is_widened_ = has_mixed_ratios_ = false;
-        ceiling_ = time::unbounded;
-        core_ = lost_core;  // it may have had any ratio
-        current_ = detail::rate_range::of(non_turbo_, 1, tolerance_);
-        current_.include(detail::rate_range::of(non_turbo_, 255, tolerance_));
-        use_rates(current_);
+        uint64_t const anchor = state_.estimate(0).tsc;
+        state_.point.cycles = 0;
+        state_.is_unlimited = true;
+        state_.is_exact = state_.threshold == 0 || state_.is_fresh;
+        state_.in_psb_plus = state_.is_clean = state_.is_fresh = false;
+        state_.point.ceiling = time::unbounded;
+        state_.rates.lose();
         // The CYC before an OVF shows how long the overflow lasted, at any frequency: GEN-220. If
         // there is none, the next CYC counts from the last one, not from the OVF: GEN-212.
-        set_point();
-        anchor_ = anchor;
-        refresh();
+        state_.set_point();
+        state_.point.tsc = anchor;
+        state_.refresh();
     }
     /// Call this after a packet other than PAD that is not passed to `add`. It matters only with a
     /// threshold.
-    constexpr void pass() noexcept {
-        if (is_fresh_ && threshold_ != 0) [[unlikely]] {
-            is_fresh_ = false;
-            refresh();
-        }
-    }
+    constexpr void pass() noexcept { state_.pass(); }
 
     // --------------------------------------------------------------------------- time
 
     /// True if a TSC was read: times are values of the time-stamp counter.
-    [[nodiscard]] constexpr auto is_absolute() const noexcept -> bool { return has_tsc_; }
+    [[nodiscard]] constexpr auto is_absolute() const noexcept -> bool { return state_.has_tsc; }
 
     /// The time of the last packet, if it is CYC-eligible.
     [[nodiscard]] constexpr auto now() const noexcept -> time {
-        return is_simple_ ? quick_estimate() : now_;
+        return state_.is_simple ? state_.quick_estimate() : state_.now;
     }
     /// The time of the last packet, if it is not CYC-eligible. It has the upper bound of the MTCs.
     [[nodiscard]] constexpr auto now_without_cyc() const noexcept -> time {
         auto found = now();
-        if (has_cyc_) { found.latest = ceiling_; }
-        if (in_psb_plus_ && has_tsc_in_psb_plus_) { found.earliest = least(tsc_, found.earliest); }
+        if (state_.has_cyc) { found.latest = state_.point.ceiling; }
+        if (state_.in_psb_plus && state_.has_tsc_in_psb_plus) {
+            found.earliest = detail::earlier_of(state_.tsc, found.earliest);
+        }
         return found;
     }
     /// The time of the last PSB+: between its TSC and the last packet in it that has a CYC.
     [[nodiscard]] constexpr auto now_of_psb_plus() const noexcept -> time {
-        auto found = has_tsc_in_psb_plus_ ? now() : now_without_cyc();
-        if (has_tsc_in_psb_plus_) { found.earliest = least(tsc_, found.earliest); }
+        auto found = state_.has_tsc_in_psb_plus ? now() : now_without_cyc();
+        if (state_.has_tsc_in_psb_plus) {
+            found.earliest = detail::earlier_of(state_.tsc, found.earliest);
+        }
         return found;
     }
 
@@ -16173,12 +16712,14 @@ public:
     /// packet directly after a CYC; other packets are less than the threshold later.
     ///
     /// Source: GEN-211..218, PKT-109..113.
-    [[nodiscard]] constexpr auto cycle() const noexcept -> cycle_time { return {all_, slack()}; }
+    [[nodiscard]] constexpr auto cycle() const noexcept -> cycle_time {
+        return {state_.all_cycles, state_.slack()};
+    }
     /// The sum of all CYCs.
-    [[nodiscard]] constexpr auto cycles() const noexcept -> uint64_t { return all_; }
+    [[nodiscard]] constexpr auto cycles() const noexcept -> uint64_t { return state_.all_cycles; }
     /// The ratio of TSC ticks to core clock cycles in units of 2^-32; 0 if it is unknown.
     [[nodiscard]] constexpr auto ticks_per_cycle() const noexcept -> uint64_t {
-        return ratio_.scaled();
+        return state_.rates.estimate.scaled();
     }
 
     // --------------------------------------------------------------------------- losses
@@ -16186,366 +16727,23 @@ public:
     /// The number of MTCs that were missing between two others. Multiples of 256 are invisible.
     ///
     /// Source: PKT-306, PKT-307.
-    [[nodiscard]] constexpr auto missing_mtcs() const noexcept -> uint64_t { return lost_; }
+    [[nodiscard]] constexpr auto missing_mtcs() const noexcept -> uint64_t {
+        return state_.missing_mtcs;
+    }
     /// The number of CYCs without a known ratio. They give no time.
     ///
     /// Source: PKT-311.
-    [[nodiscard]] constexpr auto unused_cycs() const noexcept -> uint64_t { return unused_; }
+    [[nodiscard]] constexpr auto unused_cycs() const noexcept -> uint64_t {
+        return state_.unused_cycs;
+    }
 
 private:
-    static constexpr uint64_t quick_cycles = uint64_t{1} << 24;
-    static constexpr uint16_t no_core = 0xFFFF;    ///< no CBR yet
-    static constexpr uint16_t lost_core = 0xFFFE;  ///< CBRs may be lost
-    static constexpr uint16_t no_mtc = 0xFFFF;
-    /// The most cycles from which time is computed, since the last TSC or MTC: 39 hours.
-    static constexpr uint64_t max_cycles = low_bits(48);
-
-    static constexpr auto least(uint64_t one, uint64_t two) noexcept -> uint64_t {
-        return one < two ? one : two;
-    }
-    /// The later of two times. The first may be less than 0.
-    static constexpr auto later(uint64_t one, uint64_t two) noexcept -> uint64_t {
-        return static_cast<int64_t>(one - two) > 0 ? one : two;
-    }
-    /// True if the TMA is corrupt. SKZ84: TSC scaling or offset corrupts TMAs.
-    [[nodiscard]] constexpr auto is_corrupt(packet::tma which) const noexcept -> bool {
-        return is_skz84_ && (which.raw & packet::tma::reserved_mask()) != 0;
-    }
-    /// Handles the MTC after an MTC, if an MTC period is a whole number of TSC ticks. Without it,
-    /// event times of a trace with MTC and CYC packets take 26 % more instructions.
-    constexpr void add_regular(uint32_t payload) noexcept {
-        uint32_t const periods = edge_.advance_regular(payload);
-        if (periods > 1) { lost_ += periods - 1; }
-        uint64_t const base = edge_.base();
-        measure(base, 0, true);
-        anchor_ = floor_ = base;
-        low_ = base - least_cycle_;
-        high_ = base + most_cycle_;
-        ceiling_ = detail::saturating_add(base, (1 + uint64_t{lost_mtcs_}) * edge_.period_ticks());
-        cycles_ = 0;
-        now_ = {base, base, ceiling_, all_, is_guest_};
-    }
-    constexpr void add_mtc(uint32_t payload) noexcept {
-        // MTCs between a TSC and its TMA are ignored.
-        if (!edge_.is_known() || (has_tsc_ && !has_tma_)) {
-            last_mtc_ = static_cast<uint16_t>(payload);
-            return pass();
-        }
-        uint32_t const ctc = edge_.ctc_of(payload);
-        if (!has_mtc_) { has_tsc_ ? edge_.resolve_upper_bits(ctc) : edge_.start_at(ctc); }
-        uint32_t const periods = edge_.advance(ctc);
-        if (has_mtc_ && !is_unlimited_ && periods > 1) { lost_ += periods - 1; }
-        measure(edge_.base(), edge_.error(), true);
-        anchor_at_edge(edge_.base(),
-                       is_unlimited_ || !has_tsc_ ? time::unbounded : edge_.next_mtc(lost_mtcs_));
-        has_mtc_ = true;
-        refresh();
-    }
-    [[nodiscard]] constexpr auto is_guest_time() const noexcept -> bool {
-        return in_guest_ && !has_guest_tsc_;
-    }
-    [[nodiscard]] constexpr auto converts_tsc() const noexcept -> bool {
-        return in_guest_ && has_guest_tsc_;
-    }
-    /// The TSC of the last TSC packet: the host's, if it is known.
-    ///
-    /// Source: GEN-200, PKT-317.
-    [[nodiscard]] constexpr auto host_tsc() const noexcept -> tsc_range {
-        if (!converts_tsc() || !guest_tsc_.scales()) {
-            uint64_t const offset = converts_tsc() ? guest_tsc_.offset : 0;
-            uint64_t const tsc = extended((raw_tsc_ - offset) & low_bits(56));
-            return {tsc, tsc};
-        }
-        uint64_t const near_by = has_tsc_ && !is_guest_ ? anchor_ : guest_tsc_.near_by;
-        return guest_tsc_.host_of(tsc_near(raw_tsc_, guest_tsc_.of(near_by)));
-    }
-    /// Corrects the last TSC: it is the TSC of the guest, not of the host, or the reverse.
-    constexpr void change_tsc() noexcept {
-        auto const tsc = host_tsc();
-        uint64_t const more = tsc.first - tsc_;
-        tsc_error_ = tsc_age_ + (tsc.last - tsc.first);
-        tsc_ += more;
-        edge_.shift(more);
-        anchor_ += more;
-        low_ += more;
-        floor_ += more;
-        if (high_ != time::unbounded) { high_ += more + (tsc.last - tsc.first); }
-        if (ceiling_ != time::unbounded) { ceiling_ += more; }
-        if (converts_tsc() && guest_tsc_.scales()) {
-            has_tma_ = false;
-            ceiling_ = time::unbounded;
-        }
-        is_guest_ = is_guest_time();
-        is_clean_ = false;
-        refresh();
-    }
-    /// The 64-bit value nearest to the last one.
-    ///
-    /// Source: PKT-315.
-    [[nodiscard]] constexpr auto extended(uint64_t low_56) const noexcept -> uint64_t {
-        if (!has_tsc_ && !has_reference_) { return low_56; }
-        return tsc_near(low_56, has_tsc_ ? anchor_ : reference_);
-    }
-
-    /// Sets the point from which cycles count: the TSC or MTC that `measure` got, at `edge`.
-    constexpr void anchor_at_edge(uint64_t edge, uint64_t ceiling) noexcept {
-        auto const before = estimate(0);
-        auto const error = edge_error();
-        // The edge is exact, and replaces the time from CYCs. It may be earlier than the TSC:
-        // PKT-309. After an OVF it may be a later one.
-        uint64_t const most = is_unlimited_ ? time::unbounded
-                              : has_mtc_    ? edge + error
-                                            : later(edge + error, floor_);
-        floor_ = edge_is_mtc_ ? later(edge - error, least(before.earliest, most)) : edge;
-        bool const counts_on = edge_is_mtc_ && has_cyc_ && !has_mixed_ratios_;
-        auto const low = low_ + rates_.least_of(cycles_);
-        auto const high = detail::saturating_add(high_of(cycles_), 1);
-        is_exact_ = threshold_ == 0 || is_fresh_;
-        is_fresh_ = false;
-        if (has_mixed_ratios_) { use_rates(current_); }
-        has_mixed_ratios_ = false;
-        cycles_ = 0;
-        ceiling_ = ceiling < floor_ ? time::unbounded : ceiling;
-        anchor_ = before.tsc;
-        set_point();
-        if (is_exact_ || !counts_on) { return; }
-        // Apply also the bounds from the last CYC. If the bounds contradict each other, the cycle
-        // counter stopped.
-        auto const latest_low = later(low, low_);
-        auto const least_high = least(high, high_);
-        if (static_cast<int64_t>(least_high - latest_low) < 0) { return; }
-        low_ = latest_low;
-        high_ = least_high;
-        anchor_ = least(later(low_, before.tsc), high_);
-    }
-    [[nodiscard]] constexpr auto edge_error() const noexcept -> uint64_t {
-        return edge_is_mtc_ ? edge_.error() : 0;
-    }
-    /// Sets `low_` and `high_` from the last TSC or MTC alone. With a threshold, limits the
-    /// estimate to these bounds.
-    ///
-    /// Source: PKT-314, GEN-212.
-    constexpr void set_point() noexcept {
-        uint64_t const edge = edge_is_mtc_ ? edge_.base() : tsc_;
-        uint64_t const before = is_exact_ ? least_cycle_ : rates_.least_of(threshold_) + 1;
-        if (!has_tsc_ || is_unlimited_) {
-            // MTCs are lost: the edge may be a later one.
-            low_ = floor_ - before;
-            high_ = time::unbounded;
-            anchor_ = edge;
-            return;
-        }
-        low_ = edge - edge_error() - before;
-        uint64_t const age = edge_is_mtc_ ? 0 : tsc_error_;
-        high_ = detail::saturating_add(edge + edge_error() + age, most_cycle_);
-        anchor_ = is_exact_ ? edge : later(low_, least(anchor_, edge));
-    }
-    /// From now on a cycle takes this number of ticks.
-    constexpr void use_rates(detail::rate_range rates) noexcept {
-        rates_ = rates;
-        least_cycle_ = least_cycle_of(rates);
-        most_cycle_ = most_cycle_of(rates);
-    }
-    static constexpr auto least_cycle_of(detail::rate_range rates) noexcept -> uint64_t {
-        return (rates.least + low_bits(32)) >> 32;
-    }
-    /// The greatest number of ticks in a cycle, plus two: the packet may be at the end of its tick,
-    /// and two products are rounded down.
-    static constexpr auto most_cycle_of(detail::rate_range rates) noexcept -> uint64_t {
-        return rates.is_limited() ? (rates.most >> 32) + 2 : time::unbounded;
-    }
-    /// The upper bound of the packet that is `cycles` cycles after the point.
-    [[nodiscard]] constexpr auto high_of(uint64_t cycles) const noexcept -> uint64_t {
-        return detail::saturating_add(high_, rates_.most_of(cycles));
-    }
-    /// Makes the last CYC the point from which cycles count.
-    constexpr void anchor_here() noexcept {
-        if (cycles_ == 0) { return; }
-        anchor_ = estimate(0).tsc;
-        low_ += rates_.least_of(cycles_);
-        high_ = detail::saturating_add(high_of(cycles_), 1);
-        cycles_ = 0;
-    }
-    /// Source: PKT-278, PKT-319.
-    constexpr void change_frequency(uint16_t core) noexcept {
-        auto const range = detail::rate_range::of(non_turbo_, core, tolerance_);
-        auto const found = detail::ratio::of(non_turbo_, core);
-        // The CBR of a PSB+ has the frequency at the TSC of the PSB+. The first CBR has the
-        // frequency at the start of the trace.
-        bool const is_status = in_psb_plus_ && has_tsc_in_psb_plus_ && cycles_ == 0;
-        if (core_ == no_core || is_status) {
-            use_rates(range);
-            if (has_tsc_) { set_point(); }
-        } else {
-            // The cycles up to the next CYC run partly at the old frequency.
-            floor_ = estimate(slack()).earliest;
-            anchor_here();
-            rates_.include(range);
-            has_mixed_ratios_ = true;
-            // Both frequencies occur in the cycle of the change, and perhaps in the packet's cycle.
-            uint64_t const first = least_cycle_of(range);
-            uint64_t const last = most_cycle_of(range);
-            if (first > least_cycle_) { low_ -= first - least_cycle_; }
-            if (last > most_cycle_) { high_ = detail::saturating_add(high_, last - most_cycle_); }
-        }
-        core_ = core;
-        current_ = range;
-        ratio_ = found;
-        is_clean_ = is_widened_ = false;
-    }
-    constexpr void add_cycles(uint64_t value) noexcept {
-        is_fresh_ = true;
-        all_ += value;
-        if (!has_cyc_) {
-            has_cyc_ = true;
-            if (has_tsc_) { set_point(); }
-        }
-        if (!ratio_.is_known()) { ++unused_; }
-        cycles_ = detail::saturating_add(cycles_, value);
-        if (cycles_ >= max_cycles) {
-            cycles_ = max_cycles;
-            high_ = time::unbounded;
-        }
-        if (has_mixed_ratios_) {
-            anchor_here();
-            has_mixed_ratios_ = false;
-            use_rates(current_);
-        }
-        refresh();
-    }
-
-    /// Measures the ratio of TSC ticks to cycles since the last TSC or MTC: from TSC to TSC or from
-    /// MTC to MTC. The value of a TSC may be some 40 cycles older than its CYC
-    /// (dr-hello-dyn @43b4).
-    ///
-    /// Source: PKT-312, PKT-318.
-    constexpr void measure(uint64_t edge, uint64_t error, bool is_mtc) noexcept {
-        bool const is_exact = threshold_ == 0 || is_fresh_;
-        bool const is_same = edge_is_mtc_ == is_mtc;
-        edge_is_mtc_ = is_mtc;
-        if (cycles_ != 0 && is_clean_ && is_exact && is_same && edge > anchor_) {
-            uint64_t const ticks = edge - anchor_;
-            uint64_t const expected = ratio_.of(cycles_);
-            uint64_t const apart = ticks < expected ? expected - ticks : ticks - expected;
-            // Each end of the interval may be anywhere in its cycle.
-            if (apart > 2 * (least_cycle_ + 1) + error) [[unlikely]] {
-                replace_ratio(ticks, error);
-            }
-        }
-        is_clean_ = is_exact;
-    }
-    constexpr void replace_ratio(uint64_t ticks, uint64_t error) noexcept {
-        auto const found = detail::ratio::of(ticks, cycles_);
-        auto const nominal = detail::ratio::of(non_turbo_, core_);
-        if (!found.is_known() || (nominal.is_known() && !found.is_near(nominal))) { return; }
-        ratio_ = found;
-        uint64_t const edge = anchor_ + ticks;
-        bool const is_within = edge + error >= low_ + rates_.least_of(cycles_) &&
-                               edge <= detail::saturating_add(high_of(cycles_), error);
-        if (is_within) { return; }
-        // The ratio of CBR is wrong, or the cycle counter stopped.
-        current_.include(detail::rate_range::of(ticks, cycles_, tolerance_));
-        is_widened_ = true;
-        use_rates(current_);
-    }
-
-    [[nodiscard]] constexpr auto slack() const noexcept -> uint64_t {
-        return threshold_ == 0 || is_fresh_ ? 0 : has_cyc_ ? threshold_ - 1U : time::unbounded;
-    }
-    /// The time `slack` cycles or less after the last CYC.
-    [[nodiscard]] constexpr auto estimate(uint64_t slack) const noexcept -> time {
-        uint64_t const ticks = has_cyc_ ? ratio_.of(cycles_) : 0;
-        if (!has_tsc_) { return {anchor_ + ticks, 0, time::unbounded, all_}; }
-        uint64_t low = floor_;
-        uint64_t high = ceiling_;
-        if (has_cyc_) {
-            low = later(low_ + rates_.least_of(cycles_), floor_);
-            high = slack == time::unbounded ? ceiling_ : least(high_of(cycles_ + slack), ceiling_);
-        }
-        return within(anchor_ + ticks, low, high);
-    }
-    /// The same; requires `is_simple_`.
-    [[nodiscard]] constexpr auto quick_estimate() const noexcept -> time {
-        return within(anchor_ + ((cycles_ * ratio_.scaled()) >> 32),
-                      later(low_ + ((cycles_ * rates_.least) >> 32), floor_),
-                      least(high_ + ((cycles_ * rates_.most) >> 32), ceiling_));
-    }
-    [[nodiscard]] constexpr auto within(uint64_t tsc, uint64_t low, uint64_t high) const noexcept
-        -> time {
-        low = least(low, high);
-        return {least(tsc < low ? low : tsc, high), low, high, all_, is_guest_};
-    }
-    /// Sets the time after a packet.
-    constexpr void refresh() noexcept {
-        is_simple_ = has_tsc_ && has_cyc_ && threshold_ == 0 && !is_unlimited_ &&
-                     ratio_.is_known() && rates_.is_limited() && !has_mixed_ratios_ &&
-                     !is_monotonic_ && high_ >> 63 == 0 && cycles_ < quick_cycles;
-        is_regular_ = has_tsc_ && has_mtc_ && edge_.is_regular() && (is_simple_ || !has_cyc_) &&
-                      threshold_ == 0 && !is_unlimited_ && !is_monotonic_;
-        now_ = estimate(slack());
-        if (is_monotonic_) {
-            now_.tsc = now_.tsc < reported_ ? reported_ : now_.tsc;
-            reported_ = now_.tsc;
-        }
-    }
-
-    // The last point with a known time, and the cycles since then.
-    uint64_t anchor_ = 0;
-    uint64_t low_ = 0;                    ///< the lower bound for n = 0; may be less than 0
-    uint64_t high_ = 0;                   ///< the upper bound for n = 0; may be less than 0
-    uint64_t floor_ = 0;                  ///< the lower bound of all packets after the anchor
-    uint64_t ceiling_ = time::unbounded;  ///< the upper bound of these packets
-    uint64_t cycles_ = 0;
-    uint64_t all_ = 0;
-    detail::ratio ratio_{};         ///< the estimate of the TSC ticks in a core clock cycle
-    detail::rate_range rates_{};    ///< the bounds of these ticks since the anchor
-    detail::rate_range current_{};  ///< the bounds by the last CBR
-    uint64_t least_cycle_ = 0;      ///< ticks in a cycle, rounded up
-    uint64_t most_cycle_ = 0;       ///< rounded up, plus one
-    bool is_simple_ = false;        ///< `quick_estimate` applies
-    bool is_regular_ = false;       ///< `add_regular` applies
-    time now_{.tsc = 0};
-    uint32_t threshold_ = 0;  ///< in cycles; 0: none
-    bool has_cyc_ = false;
-    bool is_fresh_ = false;          ///< no packet since the last CYC
-    bool has_mixed_ratios_ = false;  ///< a CBR since the last CYC
-    bool is_exact_ = false;          ///< the anchor has a CYC
-    bool is_unlimited_ = false;
-    bool is_clean_ = false;    ///< the ratio can be measured from the anchor on
-    bool is_widened_ = false;  ///< `current_` includes a measured ratio that contradicts the CBR
-    bool edge_is_mtc_ = false;
-    bool has_tsc_in_psb_plus_ = false;
-    bool is_guest_ = false;  ///< times are TSC values of a guest
-    bool in_psb_plus_ = false;
-    bool has_tsc_ = false;
-    bool has_tma_ = false;  ///< since the last TSC
-    bool has_mtc_ = false;  ///< since the last TSC or TMA
-    uint8_t non_turbo_ = 0;
-    uint8_t tolerance_ = 0;
-    bool is_monotonic_ = false;
-    bool is_skl168_ = false;
-    bool is_skz84_ = false;
-    bool has_reference_ = false;
-    uint8_t lost_mtcs_ = 0;
-    detail::crystal_edge edge_{};
-    uint64_t tsc_ = 0;
-    uint64_t reference_ = 0;
-    uint64_t reported_ = 0;  ///< the last estimate, if it is monotonic
-    uint64_t lost_ = 0;
-    uint64_t unused_ = 0;
-    uint16_t tsc_age_ = 0;
-    bool in_guest_ = false;  ///< by the last PIP
-    bool has_guest_tsc_ = false;
-    tsc_change guest_tsc_{};
-    uint64_t raw_tsc_ = 0;        ///< of the last TSC packet
-    uint64_t tsc_error_ = 0;      ///< the TSC at the packet may be greater by up to this
-    uint16_t core_ = no_core;     ///< the ratio of the last CBR
-    uint16_t last_mtc_ = no_mtc;  ///< the last MTC before the TMA
+    detail::clock_state state_;
 };
 
 }  // namespace ptspec::trace
 
-// ---- ptspec/trace/clock_options.hpp ----
+// ---- ptspec/trace/clock_options_of.hpp ----
 
 namespace ptspec::trace {
 

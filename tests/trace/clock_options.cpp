@@ -4,17 +4,20 @@
 #include <support/check_twice.hpp>
 
 using namespace ptspec;
+using trace::tsc_age_of;
 
-TEST_CASE("the options of a configuration on a processor (PKT-101,102, REG-168)") {
+TEST_CASE("the age of a TSC is one crystal cycle in TSC ticks, rounded up (GEN-201)") {
     CHECK_TWICE([](auto value) {
-        cpu::capabilities caps{};
-        caps.leaf_15_eax.raw = 2;
-        caps.leaf_15_ebx.raw = 216;
-        caps.platform_info.raw = value(uint64_t{26} << 8);
-        using ctl = reg::ia32_rtit_ctl;
-        auto const how = trace::clock_options_of(ctl{}.with(ctl::MTCFreq{6}, ctl::CycThresh{4}),
-                                                 caps);
-        return how.mtc_freq == 6 && how.cyc_thresh == 4 && how.max_non_turbo_ratio == 26 &&
-               how.tsc_numerator == 216 && how.tsc_denominator == 2 && how.tsc_age == 108;
+        return tsc_age_of(value(uint64_t{216}), 2) == 108 &&
+               tsc_age_of(value(uint64_t{217}), 2) == 109 && tsc_age_of(value(uint64_t{1}), 3) == 1;
+    });
+}
+
+TEST_CASE("the age is 0 if the ratio of the clocks is unknown, and at most 65535") {
+    CHECK_TWICE([](auto value) {
+        return tsc_age_of(value(uint64_t{0}), 2) == 0 && tsc_age_of(value(uint64_t{216}), 0) == 0 &&
+               tsc_age_of(value(uint64_t{0x1'0000}), 1) == 0xFFFF &&
+               tsc_age_of(value(uint64_t{0xFFFE'0001}), 0x1'0000) == 0xFFFF &&
+               tsc_age_of(value(uint64_t{0xFFFE}), 1) == 0xFFFE;
     });
 }

@@ -63,8 +63,8 @@ private:
 struct rate_range {
     static constexpr uint64_t unlimited = ~uint64_t{0};
 
-    uint64_t least = 0;         ///< rounded down
-    uint64_t most = unlimited;  ///< rounded up
+    uint64_t min_ticks = 0;          ///< rounded down
+    uint64_t max_ticks = unlimited;  ///< rounded up
 
     /// The core clock runs at 1 - 1 / 2^tolerance to 1 / (1 - 1 / 2^tolerance) times the frequency
     /// that the ratio of ticks to cycles `numerator` / `denominator` gives.
@@ -77,20 +77,22 @@ struct rate_range {
         return found;
     }
 
-    [[nodiscard]] constexpr auto is_limited() const noexcept -> bool { return most != unlimited; }
+    [[nodiscard]] constexpr auto is_limited() const noexcept -> bool {
+        return max_ticks != unlimited;
+    }
     /// The least number of ticks that `cycles` cycles take, rounded down.
-    [[nodiscard]] constexpr auto least_of(uint64_t cycles) const noexcept -> uint64_t {
-        return scaled_by(cycles, least);
+    [[nodiscard]] constexpr auto min_of(uint64_t cycles) const noexcept -> uint64_t {
+        return scaled_by(cycles, min_ticks);
     }
     /// The greatest number of ticks that `cycles` cycles take, rounded down.
-    [[nodiscard]] constexpr auto most_of(uint64_t cycles) const noexcept -> uint64_t {
+    [[nodiscard]] constexpr auto max_of(uint64_t cycles) const noexcept -> uint64_t {
         if (cycles == 0) { return 0; }
-        return is_limited() ? scaled_by(cycles, most) + (cycles >> 24) : unlimited;
+        return is_limited() ? scaled_by(cycles, max_ticks) + (cycles >> 24) : unlimited;
     }
     /// The least range that contains both.
     constexpr void include(rate_range other) noexcept {
-        if (other.least < least) { least = other.least; }
-        if (other.most > most) { most = other.most; }
+        if (other.min_ticks < min_ticks) { min_ticks = other.min_ticks; }
+        if (other.max_ticks > max_ticks) { max_ticks = other.max_ticks; }
     }
 
     friend constexpr auto operator==(rate_range const&, rate_range const&) -> bool = default;
@@ -98,13 +100,13 @@ struct rate_range {
 private:
     constexpr void widen(unsigned tolerance) noexcept {
         uint64_t const part = uint64_t{1} << tolerance;
-        least -= least / part + (least % part != 0 ? 1 : 0);
-        if (most == unlimited || part == 1) {
-            most = unlimited;
+        min_ticks -= min_ticks / part + (min_ticks % part != 0 ? 1 : 0);
+        if (max_ticks == unlimited || part == 1) {
+            max_ticks = unlimited;
             return;
         }
-        most += (most + part - 2) / (part - 1);
-        if (most >> 40 != 0) { most = unlimited; }  // `scaled_by` has no room for more
+        max_ticks += (max_ticks + part - 2) / (part - 1);
+        if (max_ticks >> 40 != 0) { max_ticks = unlimited; }  // `scaled_by` has no room for more
     }
 };
 

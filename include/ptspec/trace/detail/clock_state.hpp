@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/trace/clock_options.hpp>
+#include <ptspec/trace/crystal_edge.hpp>
+#include <ptspec/trace/detail/cycle_rates.hpp>
+#include <ptspec/trace/detail/time_point.hpp>
+#include <ptspec/trace/detail/tsc_source.hpp>
+
+namespace ptspec::trace::detail {
+
+/// What the time of the next packet depends on: a point with a known time, from TSC, TMA and MTC
+/// packets, and the cycles since then, from CYC and CBR packets.
+struct clock_state {
+    static constexpr uint64_t quick_cycles = uint64_t{1} << 24;
+    static constexpr uint16_t no_mtc = 0xFFFF;
+
+    time_point point{};
+    uint64_t all_cycles = 0;  ///< the sum of all CYCs
+    cycle_rates rates;
+    bool is_simple = false;   ///< `quick_estimate` applies
+    bool is_regular = false;  ///< `add_regular` applies
+    time now{.tsc = 0};
+    uint32_t threshold = 0;  ///< in cycles; 0: none
+    bool has_cyc = false;
+    bool is_fresh = false;  ///< no packet since the last CYC
+    bool is_exact = false;  ///< the point has a CYC
+    bool is_unlimited = false;
+    bool is_clean = false;  ///< the ratio can be measured from the point on
+    bool edge_is_mtc = false;
+    bool has_tsc_in_psb_plus = false;
+    bool is_guest = false;  ///< times are TSC values of a guest
+    bool in_psb_plus = false;
+    bool has_tsc = false;
+    bool has_tma = false;  ///< since the last TSC
+    bool has_mtc = false;  ///< since the last TSC or TMA
+    bool is_monotonic = false;
+    bool is_skl168 = false;
+    bool is_skz84 = false;
+    uint8_t max_lost_mtcs = 0;
+    crystal_edge edge{};
+    uint64_t tsc = 0;
+    uint64_t last_reported = 0;  ///< the last estimate, if it is monotonic
+    uint64_t missing_mtcs = 0;
+    uint64_t unused_cycs = 0;
+    uint16_t tsc_age = 0;
+    uint16_t last_mtc = no_mtc;  ///< the last MTC before the TMA
+    uint64_t tsc_error = 0;      ///< the TSC at the packet may be greater by up to this
+    tsc_source source{};
+
+    constexpr explicit clock_state(clock_options const& options) noexcept
+        : rates{options.max_non_turbo_ratio,
+                static_cast<uint8_t>(options.tolerance < 16 ? options.tolerance : 16)},
+          threshold{options.cyc_thresh == 0 || options.cyc_thresh > 15
+                        ? 0U
+                        : 1U << (options.cyc_thresh - 1)},
+          is_monotonic{options.monotonic},
+          is_skl168{options.quirks.has(cpu::quirk::skl168)},
+          is_skz84{options.quirks.has(cpu::quirk::skz84)},
+          max_lost_mtcs{options.lost_mtcs},
+          edge{options.tsc_numerator, options.tsc_denominator, options.mtc_freq},
+          tsc_age{options.tsc_age},
+          source{.in_guest = options.is_guest,
+                 .has_guest_tsc = options.has_guest_tsc,
+                 .has_reference = options.tsc_reference != 0,
+                 .reference = options.tsc_reference,
+                 .guest_tsc = options.guest_tsc} {}
+
+    [[nodiscard]] constexpr auto slack() const noexcept -> uint64_t {
+        return threshold == 0 || is_fresh ? 0 : has_cyc ? threshold - 1U : time::unbounded;
+    }
+    [[nodiscard]] constexpr auto within(uint64_t ticks, uint64_t low, uint64_t high) const noexcept
+        -> time {
+        auto found = time_within(ticks, low, high);
+        found.cycles = all_cycles;
+        found.is_guest = is_guest;
+        return found;
+    }
+    /// The time `slack` cycles or less after the last CYC.
+    [[nodiscard]] constexpr auto estimate(uint64_t slack) const noexcept -> time {
+        uint64_t const ticks = has_cyc ? rates.estimate.of(point.cycles) : 0;
+        if (!has_tsc) { return {point.tsc + ticks, 0, time::unbounded, all_cycles}; }
+        uint64_t low = point.floor;
+        uint64_t high = point.ceiling;
+        if (has_cyc) {
+            low = later_of(point.low + rates.bounds.min_of(point.cycles), point.floor);
+            high = slack == time::unbounded
+                       ? point.ceiling
+                       : earlier_of(point.high_of(point.cycles + slack, rates.bounds),
+                                    point.ceiling);
+        }
+        return within(point.tsc + ticks, low, high);
+    }
+    /// The same; requires `is_simple`.
+    [[nodiscard]] constexpr auto quick_estimate() const noexcept -> time {
+        return within(
+            point.tsc + ((point.cycles * rates.estimate.scaled()) >> 32),
+            later_of(point.low + ((point.cycles * rates.bounds.min_ticks) >> 32), point.floor),
+            earlier_of(point.high + ((point.cycles * rates.bounds.max_ticks) >> 32),
+                       point.ceiling));
+    }
+    /// Sets the time after a packet.
+    constexpr void refresh() noexcept {
+        is_simple = has_tsc && has_cyc && threshold == 0 && !is_unlimited &&
+                    rates.estimate.is_known() && rates.bounds.is_limited() && !rates.is_mixed &&
+                    !is_monotonic && point.high >> 63 == 0 && point.cycles < quick_cycles;
+        is_regular = has_tsc && has_mtc && edge.is_regular() && (is_simple || !has_cyc) &&
+                     threshold == 0 && !is_unlimited && !is_monotonic;
+        now = estimate(slack());
+        if (is_monotonic) {
+            now.tsc = now.tsc < last_reported ? last_reported : now.tsc;
+            last_reported = now.tsc;
+        }
+    }
+    /// Call this after a packet other than PAD that is not passed to `add`. It matters only with a
+    /// threshold.
+    constexpr void pass() noexcept {
+        if (is_fresh && threshold != 0) [[unlikely]] {
+            is_fresh = false;
+            refresh();
+        }
+    }
+    [[nodiscard]] constexpr auto last() const noexcept -> last_tsc {
+        return {has_tsc, is_guest, point.tsc};
+    }
+    [[nodiscard]] constexpr auto edge_error() const noexcept -> uint64_t {
+        return edge_is_mtc ? edge.error() : 0;
+    }
+    /// Sets the point to the last TSC or MTC alone. With a threshold, limits the estimate to these
+    /// bounds.
+    ///
+    /// Source: PKT-314, GEN-212.
+    constexpr void set_point() noexcept {
+        uint64_t const ticks = edge_is_mtc ? edge.base() : tsc;
+        uint64_t const before = is_exact ? rates.min_cycle : rates.bounds.min_of(threshold) + 1;
+        if (!has_tsc || is_unlimited) {
+            // MTCs are lost: the edge may be a later one.
+            point.low = point.floor - before;
+            point.high = time::unbounded;
+            point.tsc = ticks;
+            return;
+        }
+        point.low = ticks - edge_error() - before;
+        uint64_t const age = edge_is_mtc ? 0 : tsc_error;
+        point.high = saturating_add(ticks + edge_error() + age, rates.max_cycle);
+        point.tsc = is_exact ? ticks : later_of(point.low, earlier_of(point.tsc, ticks));
+    }
+    /// Makes the last CYC the point from which cycles count.
+    constexpr void anchor_here() noexcept { point.advance(estimate(0).tsc, rates.bounds); }
+};
+
+}  // namespace ptspec::trace::detail
