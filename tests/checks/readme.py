@@ -22,8 +22,9 @@ examples/. After `Builds on:` and `Used by:` it names the folders whose headers 
 and those that include them. A folder without a page, such as detail/, belongs to the folder above
 it. These pages and README.md must quote code; those of examples/ and tests/ need not.
 
-include/ptspec/README.md is the glossary, with at most 55 lines: a table of words, one line each.
-Its last column names what the word is in the code, and the header that declares that.
+include/ptspec/README.md is the reading guide, of headers that must exist, and the glossary, in at
+most 115 lines. The glossary is a table of words, one line each. Its last column names what the word
+is in the code, and the header that declares that.
 """
 
 import os
@@ -49,8 +50,9 @@ LIMIT = re.compile(r"^\| `ptspec/(\w+)\.hpp` \|.*\| (\d+\.\d+) \|$", re.MULTILIN
 GENERATED = "tests/fail/README.md"
 LONGEST_README = 250
 LONGEST_PAGE = 50
-LONGEST_GLOSSARY = 55
+LONGEST_GLOSSARY = 115
 COMMENT = re.compile(r"//[^\n]*")
+HEADER = re.compile(r"`([\w/]+\.hpp)`")
 ENTRY = re.compile(r"\| [\w ]+ \| [^|]+ \| `(?P<name>\w+)`, `(?P<header>[^`|]+)` \|")
 
 
@@ -192,6 +194,10 @@ def wrong_glossary(root):
     name, lines = page.relative_to(root).as_posix(), page.read_text().splitlines()
     if len(lines) > LONGEST_GLOSSARY:
         yield f"{name}: has more than {LONGEST_GLOSSARY} lines"
+    for number, line in enumerate(lines, 1):
+        for header in HEADER.findall(line) if not line.startswith("|") else ():
+            if not (library / header).is_file():
+                yield f"{name}:{number}: there is no {header}"
     rows = [(number, line) for number, line in enumerate(lines, 1) if line.startswith("|")][2:]
     for number, line in rows:
         entry = ENTRY.fullmatch(line)
@@ -341,7 +347,8 @@ def self_test_of_glossary(root):
                           ("| a | c | `two`, `low/w.hpp` |", 1),
                           ("| a | c | `three`, `low/w.hpp` |", 1),
                           ("| a | c | `absent`, `low/w.hpp` |", 1),
-                          ("| a | c | `one`, `low/v.hpp` |", 1), ("| a | c | `one` |", 1)]:
+                          ("| a | c | `one`, `low/v.hpp` |", 1), ("| a | c | `one` |", 1),
+                          ("Read `low/w.hpp`.", 0), ("Read `low/w.hpp`, `low/v.hpp`.", 1)]:
         (library / "README.md").write_text(head + row + "\n")
         found = list(wrong_glossary(root))
         if len(found) != expected:
