@@ -4,7 +4,7 @@
 // it comes from. Each is fetched at the EPT violation of the output, and no byte of trace is lost.
 // A guest whose ToPA table leads to no memory gets an operational error.
 
-#include "common/standard_output.hpp"
+#include "standard_output.hpp"
 
 #include <ptspec/base/host_memory.hpp>
 #include <ptspec/cpu/presets.hpp>
