@@ -10,6 +10,7 @@
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/simulate/fake_processor.hpp>
 #include <ptspec/trace/reader.hpp>
+#include <ptspec/vmx/msr_exits.hpp>
 #include <ptspec/vmx/output_violation.hpp>
 #include <ptspec/vmx/world_switch.hpp>
 
