@@ -664,26 +664,27 @@ auto fw_guest_pip(vmx::guest_pt& guest, vmx::shadow const& one,
                   host_memory& memory) noexcept -> bool {
     return vmx::insert_pip(guest, one, after, which, memory).is_owed;
 }
-auto fw_guest_trace(byte_window const* pieces, size_t count, unsigned which,
-                    edit::part_options const& how,
+auto fw_guest_trace(byte_window const* windows, size_t count, unsigned function,
+                    edit::part_options const& options,
                     edit::guest_address (*address_of)(uint64_t)) noexcept -> uint64_t {
-    edit::trace_pieces const in{pieces, count};
-    switch (which) {
-        case 0: return edit::count_vmx_packets(in);
-        case 1: return edit::rebase_tsc(in, how.other_tsc).count;
-        case 2: return edit::replace_cr3(in, address_of).count;
-        case 3: return edit::replace_vmcs(in, address_of).count;
-        default: return edit::keep_part(in, how).kept;
+    edit::trace_memory const trace{windows, count};
+    switch (function) {
+        case 0: return edit::count_vmx_packets(trace);
+        case 1: return edit::rebase_tsc(trace, options.other_tsc).count;
+        case 2: return edit::replace_cr3(trace, address_of).count;
+        case 3: return edit::replace_vmcs(trace, address_of).count;
+        default: return edit::keep_part(trace, options).kept;
     }
 }
-auto fw_guest_trace_part(vmx::trace_parts<packet::pip>& cr3, vmx::trace_parts<packet::vmcs>& vmcs,
-                         vmx::trace_parts<packet::tsc>& tsc, byte_window const* pieces,
-                         size_t count, vmx::tsc_change how,
-                         edit::guest_address (*address_of)(uint64_t)) noexcept -> size_t {
-    edit::trace_pieces const in{pieces, count};
-    return edit::rebase_tsc(tsc, in, how).kept_back +
-           edit::replace_cr3(cr3, in, address_of).kept_back +
-           edit::replace_vmcs(vmcs, in, address_of).kept_back;
+auto fw_guest_trace_chunk(edit::chunked_trace<packet::pip>& cr3,
+                          edit::chunked_trace<packet::vmcs>& vmcs,
+                          edit::chunked_trace<packet::tsc>& tsc, byte_window const* windows,
+                          size_t count, trace::tsc_change change,
+                          edit::guest_address (*address_of)(uint64_t)) noexcept -> size_t {
+    edit::trace_memory const trace{windows, count};
+    return edit::rebase_tsc(tsc, trace, change).kept_back +
+           edit::replace_cr3(cr3, trace, address_of).kept_back +
+           edit::replace_vmcs(vmcs, trace, address_of).kept_back;
 }
 
 // -------------------------------------------------------------------------------- writing
@@ -795,13 +796,13 @@ auto fw_generator(engine::generator& from, engine::action::mov_cr3 const& e,
 
 auto fw_x86_decode(byte_view code, unsigned width, x86::instruction& what) noexcept -> unsigned {
     auto const done = x86::decode(code, static_cast<x86::code_width>(width % 3));
-    what = done.what;
+    what = done.instruction;
     return underlying(done.error);
 }
 auto fw_x86_event(engine::generator& unit, byte_buffer& to, simulate::execution const& of) noexcept
     -> bool {
     simulate::take_action(of, [&](auto const& event) { unit.on(event, to); });
-    return simulate::leads_on(of) && x86::is_direct(of.what);
+    return simulate::leads_on(of) && x86::is_direct(of.instruction);
 }
 
 // -------------------------------------------------------------------------------- print

@@ -203,7 +203,7 @@ class Options(unittest.TestCase):
 class ModelOptions(unittest.TestCase):
     def test_every_option_of_the_model_is_an_item_of_a_setup(self):
         header = pathlib.Path("include/ptspec/engine/model_options.hpp").read_text(encoding="utf-8")
-        names = re.findall(r'visit\("(\w+)",\s*how\.(\w+),', header)
+        names = re.findall(r'visit\("(\w+)",\s*options\.(\w+),', header)
         self.assertGreater(len(names), 10)
         for member, name in names:
             with self.subTest(option=name):
