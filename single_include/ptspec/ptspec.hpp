@@ -12691,8 +12691,8 @@ public:
         position_ -= in_chunk;
         carry_unread_ = static_cast<uint8_t>(carry_unread_ + count - in_chunk);
     }
-    constexpr void seek(size_t to) noexcept {
-        position_ = to;
+    constexpr void seek(size_t position) noexcept {
+        position_ = position;
         carry_unread_ = 0;
     }
 
@@ -12827,8 +12827,8 @@ concept takes = callable<Visitor&, Packet const&, packet_place>;
 /// The visitor accepts runs of PADs: `visitor.pads(count, place)`. It is not `operator()`, because
 /// a run of PADs is no packet type and must not reach a visitor that accepts every type.
 template <class Visitor>
-concept accepts_pad_runs = requires(Visitor& visitor, unsigned count, packet_place where) {
-    visitor.pads(count, where);
+concept accepts_pad_runs = requires(Visitor& visitor, unsigned count, packet_place place) {
+    visitor.pads(count, place);
 };
 
 namespace detail {
@@ -12943,12 +12943,12 @@ struct visitor_members {
 
 /// Passes a run of PADs to the visitor. Returns false when the visitor stops.
 template <class Visitor>
-constexpr auto call_pads(Visitor& visitor, unsigned count, packet_place where) -> bool {
-    if constexpr (same_as<decltype(visitor.pads(count, where)), void>) {
-        visitor.pads(count, where);
+constexpr auto call_pads(Visitor& visitor, unsigned count, packet_place place) -> bool {
+    if constexpr (same_as<decltype(visitor.pads(count, place)), void>) {
+        visitor.pads(count, place);
         return true;
     } else {
-        return visitor.pads(count, where);
+        return visitor.pads(count, place);
     }
 }
 
@@ -12960,16 +12960,16 @@ template <class Visitor, class Packet>
 #if defined(__clang__)
 PTSPEC_ATTRIBUTE(always_inline)
 #endif
-constexpr auto call(Visitor& visitor, Packet const& packet, packet_place where) -> bool {
+constexpr auto call(Visitor& visitor, Packet const& packet, packet_place place) -> bool {
     if constexpr (same_as<Packet, packet::pad> && accepts_pad_runs<Visitor>) {
-        return call_pads(visitor, 1, where);
+        return call_pads(visitor, 1, place);
     } else if constexpr (!takes<Visitor, Packet>) {
         return true;
     } else if constexpr (same_as<result_t<Visitor&, Packet const&, packet_place>, void>) {
-        visitor(packet, where);
+        visitor(packet, place);
         return true;
     } else {
-        return visitor(packet, where);
+        return visitor(packet, place);
     }
 }
 
@@ -13036,10 +13036,10 @@ struct packet_counts {
     uint64_t resyncs = 0;
 
     /// Counts `count` packets of one kind and length.
-    constexpr void add(packet::kind which, unsigned length, uint64_t count = 1) noexcept {
-        if (which == packet::kind::none) { return; }
-        packets[underlying(which)] += count;
-        bytes[underlying(which)] += count * length;
+    constexpr void add(packet::kind kind, unsigned length, uint64_t count = 1) noexcept {
+        if (kind == packet::kind::none) { return; }
+        packets[underlying(kind)] += count;
+        bytes[underlying(kind)] += count * length;
     }
     /// Counts one item of a reader.
     constexpr void add(item const& one) noexcept {
@@ -13062,8 +13062,8 @@ struct packet_counts {
         return *this;
     }
 
-    [[nodiscard]] constexpr auto of(packet::kind which) const noexcept -> uint64_t {
-        return which == packet::kind::none ? 0 : packets[underlying(which)];
+    [[nodiscard]] constexpr auto of(packet::kind kind) const noexcept -> uint64_t {
+        return kind == packet::kind::none ? 0 : packets[underlying(kind)];
     }
     /// All packets, including the unknown ones.
     [[nodiscard]] constexpr auto total() const noexcept -> uint64_t {
@@ -13084,9 +13084,9 @@ struct counter {
     Boundary& boundary;
 
     template <packet::packet_type Packet>
-    constexpr void operator()(Packet const&, packet_place where) const {
-        sum.add(Packet::about.id, where.length);
-        boundary(Packet::about.id, where.offset, where.length);
+    constexpr void operator()(Packet const&, packet_place place) const {
+        sum.add(Packet::about.id, place.length);
+        boundary(Packet::about.id, place.offset, place.length);
     }
     constexpr void operator()(item const& other) const { sum.add(other); }
 };
@@ -13147,7 +13147,7 @@ enum class resumption : uint8_t {
 struct violation {
     uint64_t offset = 0;  ///< where the packet begins, in bytes from the start of the trace
     rule broken = rule::none;
-    packet::kind which = packet::kind::none;  ///< of damage to the bytes: none
+    packet::kind kind = packet::kind::none;  ///< of damage to the bytes: none
     /// Not an error: the trace ends inside of a packet (PKT-255), or CR3 changed in a way that may
     /// have no packet (GEN-344).
     bool is_note = false;
@@ -13181,21 +13181,21 @@ struct execution_state {
     uint64_t vmcs = 0;  ///< the base address of the current VMCS; all ones: none
 
     /// Takes the value of a packet.
-    constexpr void take(packet::pip which) noexcept {
+    constexpr void take(packet::pip packet) noexcept {
         has_cr3 = true;
-        cr3 = which.get<packet::pip::CR3>();
-        non_root = which.get<packet::pip::NR>();
+        cr3 = packet.get<packet::pip::CR3>();
+        non_root = packet.get<packet::pip::NR>();
     }
-    constexpr void take(packet::vmcs which) noexcept {
+    constexpr void take(packet::vmcs packet) noexcept {
         has_vmcs = true;
-        vmcs = which.get<packet::vmcs::base>();
+        vmcs = packet.get<packet::vmcs::base>();
     }
-    constexpr void take(packet::mode_exec which) noexcept {
-        code_bits = static_cast<uint8_t>(which.code_bits());
-        interrupts = which.get<packet::mode_exec::IF>();
+    constexpr void take(packet::mode_exec packet) noexcept {
+        code_bits = static_cast<uint8_t>(packet.code_bits());
+        interrupts = packet.get<packet::mode_exec::IF>();
     }
-    constexpr void take(packet::mode_tsx which) noexcept {
-        transaction = which.get<packet::mode_tsx::InTX>();
+    constexpr void take(packet::mode_tsx packet) noexcept {
+        transaction = packet.get<packet::mode_tsx::InTX>();
     }
 
     friend constexpr auto operator==(execution_state const&, execution_state const&)
@@ -13234,32 +13234,32 @@ struct psb_plus {
         has_ip = false;
     }
     /// True if the PSB+ has a packet of this kind. A FUP counts only if it has an IP.
-    [[nodiscard]] constexpr auto has(packet::kind which) const noexcept -> bool {
-        return kinds.has(which);
+    [[nodiscard]] constexpr auto has(packet::kind kind) const noexcept -> bool {
+        return kinds.has(kind);
     }
     /// Adds a packet after the PSB. A packet that is no status packet changes nothing.
-    constexpr void add(packet::any_packet const& which, packet_place where) noexcept {
+    constexpr void add(packet::any_packet const& packet, packet_place place) noexcept {
         using packet::kind;
-        switch (which.kind()) {
+        switch (packet.kind()) {
             case kind::fup: {
-                auto const one = which.as<packet::fup>();
+                auto const one = packet.as<packet::fup>();
                 if (!one.has_ip()) { return; }
                 has_ip = true;
-                ip = where.ip;
-                fup_offset = where.offset;
+                ip = place.ip;
+                fup_offset = place.offset;
                 fup = one;
                 break;
             }
-            case kind::tsc: tsc = which.as<packet::tsc>(); break;
-            case kind::tma: tma = which.as<packet::tma>(); break;
-            case kind::cbr: cbr = which.as<packet::cbr>(); break;
-            case kind::pip: pip = which.as<packet::pip>(); break;
-            case kind::vmcs: vmcs = which.as<packet::vmcs>(); break;
-            case kind::mode_exec: mode_exec = which.as<packet::mode_exec>(); break;
-            case kind::mode_tsx: mode_tsx = which.as<packet::mode_tsx>(); break;
+            case kind::tsc: tsc = packet.as<packet::tsc>(); break;
+            case kind::tma: tma = packet.as<packet::tma>(); break;
+            case kind::cbr: cbr = packet.as<packet::cbr>(); break;
+            case kind::pip: pip = packet.as<packet::pip>(); break;
+            case kind::vmcs: vmcs = packet.as<packet::vmcs>(); break;
+            case kind::mode_exec: mode_exec = packet.as<packet::mode_exec>(); break;
+            case kind::mode_tsx: mode_tsx = packet.as<packet::mode_tsx>(); break;
             default: return;
         }
-        kinds.add(which.kind());
+        kinds.add(packet.kind());
     }
 };
 
@@ -13289,24 +13289,24 @@ public:
 
     /// Takes the value of a packet; `is_on` is PacketEn. Returns false if the value known before
     /// differs.
-    constexpr auto take(packet::mode_exec which, bool is_on) noexcept -> bool {
-        auto const bits = static_cast<uint8_t>(which.code_bits());
+    constexpr auto take(packet::mode_exec packet, bool is_on) noexcept -> bool {
+        auto const bits = static_cast<uint8_t>(packet.code_bits());
         bool const agrees = !has(mode) || code_bits_ == bits;
         code_bits_ = bits;
         learn(mode, is_on);
         return agrees;
     }
-    constexpr auto take(packet::mode_tsx which, bool is_on) noexcept -> bool {
-        bool const in_tx = which.get<packet::mode_tsx::InTX>();
+    constexpr auto take(packet::mode_tsx packet, bool is_on) noexcept -> bool {
+        bool const in_tx = packet.get<packet::mode_tsx::InTX>();
         bool const agrees = !has(tsx) || in_tx_ == in_tx;
         in_tx_ = in_tx;
         learn(tsx, is_on);
         return agrees;
     }
     /// If NR differs, a VM exit or entry without a PIP came between.
-    constexpr auto take(packet::pip which, bool is_on) noexcept -> bool {
-        uint64_t const value = which.get<packet::pip::CR3>();
-        bool const nr = which.get<packet::pip::NR>();
+    constexpr auto take(packet::pip packet, bool is_on) noexcept -> bool {
+        uint64_t const value = packet.get<packet::pip::CR3>();
+        bool const nr = packet.get<packet::pip::NR>();
         bool const agrees = !has(cr3) || nr_ != nr || cr3_ == value;
         cr3_ = value;
         nr_ = nr;
@@ -13314,9 +13314,9 @@ public:
         return agrees;
     }
     /// Takes a packet that reports an SMI, RSM, VM exit or VM entry.
-    constexpr void take(packet::cfe which) noexcept {
+    constexpr void take(packet::cfe packet) noexcept {
         using enum packet::cfe_type;
-        switch (which.get<packet::cfe::type>()) {
+        switch (packet.get<packet::cfe::type>()) {
             case SMI:
             case RSM:
             case VMENTRY:
@@ -13339,11 +13339,11 @@ private:
     static constexpr uint8_t tsx = 2;
     static constexpr uint8_t cr3 = 4;
 
-    [[nodiscard]] constexpr auto has(uint8_t which) const noexcept -> bool {
-        return (known_ & which) != 0;
+    [[nodiscard]] constexpr auto has(uint8_t bit) const noexcept -> bool {
+        return (known_ & bit) != 0;
     }
-    constexpr void learn(uint8_t which, bool is_on) noexcept {
-        known_ = static_cast<uint8_t>(is_on ? known_ | which : known_ & ~which);
+    constexpr void learn(uint8_t bit, bool is_on) noexcept {
+        known_ = static_cast<uint8_t>(is_on ? known_ | bit : known_ & ~bit);
     }
 
     uint8_t known_ = 0;  ///< a bit for each value
@@ -13446,8 +13446,8 @@ struct binder_state {
         return kinds.has(here.kind);
     }
     /// Only the first violation of a packet counts.
-    constexpr void violate(rule broken, pending_packet const& where) noexcept {
-        if (violated.broken == rule::none) { violated = {where.offset, broken, where.kind}; }
+    constexpr void violate(rule broken, pending_packet const& packet) noexcept {
+        if (violated.broken == rule::none) { violated = {packet.offset, broken, packet.kind}; }
     }
     constexpr void violate(rule broken) noexcept { violate(broken, here); }
     /// Takes the value of a packet. Returns false if earlier packets contradict it.
@@ -13756,14 +13756,14 @@ constexpr void add_clock(binder_state& s, packet::any_packet const& packet,
 namespace ptspec::trace::detail {
 
 /// A packet after which a FUP may follow. Several may share one.
-constexpr auto announce(binder_state& s, owner to, uint32_t flag, bool has_fup) noexcept
+constexpr auto announce(binder_state& s, owner bound_to, uint32_t flag, bool has_fup) noexcept
     -> binding {
     end_overflow(s);
     if (has_fup) {
         s.set(flag);
         s.owner_at = s.here;
     }
-    return {.to = to, .completes = !has_fup};
+    return {.to = bound_to, .completes = !has_fup};
 }
 
 constexpr auto bind_tnt(binder_state& s, bool loses) noexcept -> binding {
@@ -13779,17 +13779,17 @@ constexpr auto bind_tnt(binder_state& s, bool loses) noexcept -> binding {
 
 constexpr auto bind_tip(binder_state& s) noexcept -> binding {
     auto const resumed = confirm(s);
-    auto const to = s.has(pending::aborting) ? owner::transaction_abort
-                    : s.has(pending::event)  ? owner::asynchronous
-                    : s.has(pending::mode)   ? owner::far_transfer
-                                             : owner::branch;
+    auto const bound_to = s.has(pending::aborting) ? owner::transaction_abort
+                          : s.has(pending::event)  ? owner::asynchronous
+                          : s.has(pending::mode)   ? owner::far_transfer
+                                                   : owner::branch;
     // A FUP and TIP while tracing is off: an INIT and the SIPI after it (GEN-290).
     if (s.has(pending::off) && !s.has(pending::event | pending::aborting)) {
         s.violate(rule::GEN_105);
     }
     s.set(pending::waiting | pending::doubts, false);
     s.resume();
-    return {.to = to, .resumed = resumed};
+    return {.to = bound_to, .resumed = resumed};
 }
 
 constexpr auto bind_tip_pge(binder_state& s) noexcept -> binding {
@@ -13803,9 +13803,9 @@ constexpr auto bind_tip_pge(binder_state& s) noexcept -> binding {
 
 constexpr auto bind_tip_pgd(binder_state& s) noexcept -> binding {
     auto const resumed = confirm(s, s.has(pending::overflow) && s.quirks.has(cpu::quirk::apl11));
-    auto const to = s.has(pending::aborting) ? owner::transaction_abort
-                    : s.has(pending::event)  ? owner::asynchronous
-                                             : owner::branch;
+    auto const bound_to = s.has(pending::aborting) ? owner::transaction_abort
+                          : s.has(pending::event)  ? owner::asynchronous
+                                                   : owner::branch;
     if (s.has(pending::off) && !s.has(pending::event | pending::aborting)) {
         s.violate(rule::GEN_101);
     }
@@ -13814,23 +13814,23 @@ constexpr auto bind_tip_pgd(binder_state& s) noexcept -> binding {
           false);
     s.set(tracing::off);
     s.set(pending::after_pgd);
-    return {.to = to, .resumed = resumed};
+    return {.to = bound_to, .resumed = resumed};
 }
 
 constexpr auto bind_fup(binder_state& s) noexcept -> binding {
     s.check_stop();
     if (s.has(pending::owners_of_fup)) {
-        auto const to = s.has(pending::transaction)    ? owner::transaction
-                        : s.has(pending::abort)        ? owner::transaction_abort
-                        : s.has(pending::ptwrite)      ? owner::ptwrite
-                        : s.has(pending::exstop)       ? owner::power
-                        : s.has(pending::pebs)         ? owner::pebs
-                        : s.has(pending::control_flow) ? owner::control_flow
-                                                       : owner::trigger;
+        auto const bound_to = s.has(pending::transaction)    ? owner::transaction
+                              : s.has(pending::abort)        ? owner::transaction_abort
+                              : s.has(pending::ptwrite)      ? owner::ptwrite
+                              : s.has(pending::exstop)       ? owner::power
+                              : s.has(pending::pebs)         ? owner::pebs
+                              : s.has(pending::control_flow) ? owner::control_flow
+                                                             : owner::trigger;
         bool const opens = s.has(pending::abort);
         s.set(pending::owners_of_fup, false);
         if (opens) { s.begin_event(pending::aborting); }
-        return {.to = to, .completes = !opens};
+        return {.to = bound_to, .completes = !opens};
     }
     if (s.has(pending::mode)) {
         s.set(pending::mode, false);
@@ -14330,9 +14330,9 @@ struct event {
 namespace detail {
 
 /// The event type of a packet, other than the packets of branches and overflows.
-constexpr auto type_of(packet::kind which) noexcept -> event_type {
+constexpr auto type_of(packet::kind packet_kind) noexcept -> event_type {
     using packet::kind;
-    switch (which) {
+    switch (packet_kind) {
         case kind::pip: return event_type::paging;
         case kind::vmcs: return event_type::vmcs;
         case kind::mode_exec: return event_type::exec_mode;
@@ -14788,8 +14788,8 @@ inline constexpr uint8_t clears_ip = 8;
 
 /// The properties of a packet that follow from its first one or two bytes.
 struct opcode_info {
-    uint8_t length = 0;  ///< 0: unknown, although `which` may be known
-    packet::kind which = packet::kind::pad;
+    uint8_t length = 0;  ///< 0: unknown, although `kind` may be known
+    packet::kind kind = packet::kind::pad;
     uint8_t form = 0;  ///< IPBytes; 0 also for a packet without IP; `clears_ip` for PSB
     next_lookup next = next_lookup::first_byte;
 };
@@ -14811,7 +14811,7 @@ constexpr auto opcode_info_of(uint64_t head, unsigned known) noexcept -> opcode_
     using raw = typename Packet::raw_type;
     constexpr bool has_one_size = same_as<typename Packet::payload_type, packet::no_payload>;
     auto const bits = from_wide<raw>(wide_bits{head, 0});
-    opcode_info const unknown{.which = Packet::about.id};
+    opcode_info const unknown{.kind = Packet::about.id};
     if (opens_or_needs_a_block<Packet>) { return unknown; }
     if (packet::leaf_mask<Packet> != 0 && known == 1) { return {.next = next_lookup::after_mode}; }
     if (packet::broken_header<Packet>(bits) != rule::none) { return unknown; }
@@ -14842,37 +14842,37 @@ struct opcode_info_table {
     static constexpr size_t rows = size_t{3} * 256;
 
     uint8_t length[rows];
-    packet::kind which[rows];
+    packet::kind kind[rows];
     uint8_t form[rows];
     next_lookup next[rows];
 
     [[nodiscard]] constexpr auto at(size_t row) const noexcept -> opcode_info {
-        return {length[row], which[row], form[row], next[row]};
+        return {length[row], kind[row], form[row], next[row]};
     }
     constexpr void set(size_t row, opcode_info one) noexcept {
         length[row] = one.length;
-        which[row] = one.which;
+        kind[row] = one.kind;
         form[row] = one.form;
         next[row] = one.next;
     }
 };
 
-/// The row of a byte in the table that `where` selects.
-constexpr auto row_of(next_lookup where, uint8_t byte) noexcept -> size_t {
-    return size_t{underlying(where)} << 8 | byte;
+/// The row of a byte in the table that `lookup` selects.
+constexpr auto row_of(next_lookup lookup, uint8_t byte) noexcept -> size_t {
+    return size_t{underlying(lookup)} << 8 | byte;
 }
 
 /// Sets the rows of the first byte, or of the second byte after the escape.
 template <class Packets>
-constexpr void set_opcode_infos(opcode_info_table& all, next_lookup where) noexcept {
-    bool const second = where == next_lookup::after_escape;
+constexpr void set_opcode_infos(opcode_info_table& all, next_lookup lookup) noexcept {
+    bool const second = lookup == next_lookup::after_escape;
     for (unsigned i = 0; i < 256; ++i) {
         auto const byte = static_cast<uint8_t>(i);
         auto const opcode = second ? packet::classify_ext<Packets>(byte)
                                    : packet::classify_first<Packets>(byte);
         if (opcode.what != packet::opcode_byte::meaning::packet) { continue; }
         uint64_t const head = second ? packet::escape | i << 8 : i;
-        all.set(row_of(where, byte),
+        all.set(row_of(lookup, byte),
                 packet::for_kind(
                     opcode.id,
                     [&]<class Packet>() { return opcode_info_of<Packet>(head, second ? 2 : 1); },
@@ -14907,11 +14907,11 @@ inline constexpr opcode_info_table opcode_infos = [] {
 
 /// Checks the payload of a packet. `low` and `high` have all bytes of the packet.
 template <class Packets>
-constexpr auto is_valid_packet(uint64_t low, uint64_t high, packet::kind which,
-                               bool strict) noexcept -> bool {
+constexpr auto is_valid_packet(uint64_t low, uint64_t high, packet::kind kind, bool strict) noexcept
+    -> bool {
     wide_bits const image{low, high};  // passed as two scalars: some ABIs pass a struct in memory
     return packet::for_kind(
-        which,
+        kind,
         [&]<class Packet>() {
             auto const bits = from_wide<typename Packet::raw_type>(image);
             return packet::broken_payload<Packet>(bits, strict) == rule::none;
@@ -14931,14 +14931,14 @@ constexpr auto row_at(uint8_t const* at, bool strict) noexcept -> size_t {
     size_t row = first;
     // A branch, not a conditional move: a move would add latency to every length lookup.
     if (first == packet::escape) [[unlikely]] { row = row_of(next_lookup::after_escape, at[1]); }
-    next_lookup const where = all.next[row];
-    if (where == next_lookup::first_byte) [[likely]] { return row; }
-    if (where == next_lookup::whole_packet) {
-        return is_valid_packet<Packets>(load_le64(at), load_le64(at + 8), all.which[row], strict)
+    next_lookup const lookup = all.next[row];
+    if (lookup == next_lookup::first_byte) [[likely]] { return row; }
+    if (lookup == next_lookup::whole_packet) {
+        return is_valid_packet<Packets>(load_le64(at), load_le64(at + 8), all.kind[row], strict)
                    ? row
                    : packet::escape;
     }
-    return row_of(where, at[1]);  // MODE: the second byte has the leaf
+    return row_of(lookup, at[1]);  // MODE: the second byte has the leaf
 }
 template <class Packets>
 constexpr auto opcode_info_at(uint8_t const* at, bool strict) noexcept -> opcode_info {
@@ -14972,9 +14972,9 @@ inline constexpr ip_update_table ip_updates = [] {
     constexpr uint64_t sign = uint64_t{1} << 47;
     ip_update_table all{};  // the last row, for PSB, is 0
     for (uint8_t i = 0; i < clears_ip; ++i) {
-        auto const how = static_cast<packet::ip_bytes>(i);
-        all.kept[i] = packet::rebuilt_ip(how, 0, ~uint64_t{0});
-        all.sign[i] = packet::rebuilt_ip(how, sign, 0) > sign ? sign : 0;
+        auto const form = static_cast<packet::ip_bytes>(i);
+        all.kept[i] = packet::rebuilt_ip(form, 0, ~uint64_t{0});
+        all.sign[i] = packet::rebuilt_ip(form, sign, 0) > sign ? sign : 0;
         all.taken[i] = all.sign[i] != 0 ? low_bits(48) : ~all.kept[i];
     }
     return all;
@@ -14993,7 +14993,7 @@ constexpr auto updated_ip(ip_update update, uint64_t payload, uint64_t last_ip) 
 struct quick_packet {
     wide_bits bits{};
     unsigned length = 0;  ///< 0: decode it with `packet::decode`
-    packet::kind which = packet::kind::pad;
+    packet::kind kind = packet::kind::pad;
     uint64_t ip = 0;  ///< the last IP after it
 };
 
@@ -15034,7 +15034,7 @@ constexpr auto quick_decode(uint8_t const* at, uint64_t last_ip, bool strict) no
     uint64_t const high = load_le64(at + 8) & first_bytes_masks.high[length];
     return {{low, high},
             length,
-            opcode_infos<Packets>.which[row],
+            opcode_infos<Packets>.kind[row],
             updated_ip(ip_update_of(opcode_infos<Packets>.form[row]), load_le64(at + 1), last_ip)};
 }
 
@@ -15061,23 +15061,23 @@ constexpr auto leading_pads(uint64_t bytes, size_t place) noexcept -> unsigned {
 /// The loop state and the visitor after one packet.
 template <class Visitor>
 struct decoded_one {
-    loop_state now;
+    loop_state state;
     copy_or_reference<Visitor> visitor;
 };
 
 /// Decodes one packet of any kind and calls the visitor. `now.place` is 0 when there is no packet.
 template <class Packets, class Visitor>
-constexpr auto decode_one(byte_view from, packet::decode_options how, uint64_t offset,
+constexpr auto decode_one(byte_view from, packet::decode_options options, uint64_t offset,
                           uint64_t last_ip, copy_or_reference<Visitor> visitor)
     -> decoded_one<Visitor> {
-    loop_state now{0, last_ip, how.block, true};
-    (void)packet::decode<Packets>(from, how, [&](auto const& packet, unsigned length) {
-        now.place = length;
-        now.last_ip = last_ip_after(packet, last_ip);
-        now.items = block_after(packet, how.block);
-        now.keep_going = call(visitor, packet, {offset, now.last_ip, length});
+    loop_state state{0, last_ip, options.block, true};
+    (void)packet::decode<Packets>(from, options, [&](auto const& packet, unsigned length) {
+        state.place = length;
+        state.last_ip = last_ip_after(packet, last_ip);
+        state.items = block_after(packet, options.block);
+        state.keep_going = call(visitor, packet, {offset, state.last_ip, length});
     });
-    return {now, visitor};
+    return {state, visitor};
 }
 
 /// Calls the visitor with one packet of known length. `lookahead_bytes` bytes must be readable.
@@ -15085,32 +15085,32 @@ template <class Visitor>
 struct visitor_call {
     Visitor& visitor;
     uint8_t const* from;
-    packet_place where;
+    packet_place place;
 
     /// always_inline: without it next() takes 2 % more instructions (g++ 12).
     template <class Packet>
     PTSPEC_ATTRIBUTE(always_inline)
     constexpr auto operator()() const -> bool {
-        uint64_t const low = load_le64(from) & first_bytes_masks.low[where.length];
-        uint64_t const high = load_le64(from + 8) & first_bytes_masks.high[where.length];
-        return call(visitor, Packet{from_wide<typename Packet::raw_type>({low, high})}, where);
+        uint64_t const low = load_le64(from) & first_bytes_masks.low[place.length];
+        uint64_t const high = load_le64(from + 8) & first_bytes_masks.high[place.length];
+        return call(visitor, Packet{from_wide<typename Packet::raw_type>({low, high})}, place);
     }
 };
 
 /// Calls the visitor with the packets of `bytes`, which begin at `offset` of the trace, until the
 /// visitor stops or no complete valid packet follows. Fastest when `offset` is a multiple of eight.
 template <class Packets, class Visitor>
-constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_state now,
+constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_state state,
                            Visitor& caller_visitor) -> loop_state {
     using namespace packet;
     copy_or_reference<Visitor> visitor = caller_visitor;
     uint8_t const* const data = bytes.data();
     size_t const fast_limit = bytes.size() < lookahead_bytes ? 0
                                                              : bytes.size() - (lookahead_bytes - 1);
-    size_t place = now.place;
-    uint64_t last_ip = now.last_ip;
-    block items = now.items;
-    bool keep_going = now.keep_going;
+    size_t place = state.place;
+    uint64_t last_ip = state.last_ip;
+    block items = state.items;
+    bool keep_going = state.keep_going;
     while (keep_going) {
         size_t const until = items == block::none ? fast_limit : 0;
         while (place < until) {
@@ -15141,7 +15141,7 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
                                                load_le64(data + place + 1), last_ip);
                 uint8_t const* const from = data + place;
                 place += here.length;
-                keep_going = for_kind(opcode_infos<Packets>.which[row],
+                keep_going = for_kind(opcode_infos<Packets>.kind[row],
                                       visitor_call<copy_or_reference<Visitor>>{visitor, from, here},
                                       Packets{});
                 if constexpr (skips_packets<Visitor>) {
@@ -15160,11 +15160,11 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
         auto const after = decode_one<Packets, Visitor>(bytes.from(place), {items, strict},
                                                         offset + place, last_ip, visitor);
         if constexpr (is_copied<Visitor>) { visitor = after.visitor; }
-        if (after.now.place == 0) { break; }
-        place += after.now.place;
-        last_ip = after.now.last_ip;
-        items = after.now.items;
-        keep_going = after.now.keep_going;
+        if (after.state.place == 0) { break; }
+        place += after.state.place;
+        last_ip = after.state.last_ip;
+        items = after.state.items;
+        keep_going = after.state.keep_going;
     }
     if constexpr (is_copied<Visitor>) { caller_visitor = visitor; }
     return {place, last_ip, items, keep_going};
@@ -15184,17 +15184,17 @@ struct eight_bytes {
 
     uint64_t word;
 
-    /// The top bit of each byte that is 0. All other bits are 0.
+    /// Finds the bytes that are 0: bit 7 of each is set in the result, all other bits are clear.
     [[nodiscard]] constexpr auto zeros() const noexcept -> uint64_t {
         return ~(((word & ~tops) + ~tops) | word) & tops;
     }
-    /// The top bit of each byte that is neither TNT nor PAD.
+    /// Finds the bytes that are neither TNT nor PAD, in the same form.
     [[nodiscard]] constexpr auto others() const noexcept -> uint64_t {
         return (word << 7 & tops) | eight_bytes{word ^ ones * packet::escape}.zeros();
     }
 };
 
-/// How many of the eight top bits are set.
+/// The number of bytes that a result of `eight_bytes` has found.
 constexpr auto count_top_bits(uint64_t tops) noexcept -> unsigned {
     return static_cast<unsigned>((tops >> 7) * eight_bytes::ones >> 56);
 }
@@ -15203,7 +15203,7 @@ constexpr auto count_top_bits(uint64_t tops) noexcept -> unsigned {
 template <class Packets>
 constexpr auto opcode_info_with_cyc_at(uint8_t const* at, bool strict) noexcept -> opcode_info {
     opcode_info one = opcode_info_at<Packets>(at, strict);
-    if (one.length == 0 && one.which == packet::kind::cyc) {
+    if (one.length == 0 && one.kind == packet::kind::cyc) {
         one.length = static_cast<uint8_t>(length_of_cyc(load_le64(at)));
     }
     return one;
@@ -15223,7 +15223,7 @@ constexpr auto count_loop(byte_view bytes, size_t place, bool strict, packet_cou
                              ? 0
                              : bytes.size() - (bytes_per_iteration - 1);
     uint8_t const* const data = bytes.data();
-    uint64_t tnt_and_pads = 0;  // TNTs and PADs
+    uint64_t tnt_and_pads = 0;
     uint64_t pads = 0;
     while (place < until) {
         eight_bytes const word{load_le64(data + place)};
@@ -15236,7 +15236,7 @@ constexpr auto count_loop(byte_view bytes, size_t place, bool strict, packet_cou
         if (ends == 0) { continue; }
         opcode_info const one = opcode_info_with_cyc_at<Packets>(data + place, strict);
         if (one.length == 0) { break; }
-        sum.add(one.which, one.length);
+        sum.add(one.kind, one.length);
         place += one.length;
     }
     sum.packets[underlying(kind::pad)] += pads;
@@ -15318,7 +15318,7 @@ struct lane_sums {
     constexpr auto add_other(uint8_t const* at) noexcept -> uint8_t const* {
         opcode_info_table const& all = opcode_infos<Packets>;
         size_t const first = *at;
-        if (all.which[first] == packet::kind::cyc) {
+        if (all.kind[first] == packet::kind::cyc) {
             unsigned const length = length_of_cyc(load_le64(at));
             if (length == 0) { return add_decoded(at); }
             others.add(packet::kind::cyc, length);
@@ -15336,7 +15336,7 @@ struct lane_sums {
     PTSPEC_ATTRIBUTE(noinline)
     constexpr auto add_decoded(uint8_t const* at) noexcept -> uint8_t const* {
         opcode_info const one = opcode_info_at<Packets>(at, strict);
-        if (one.length != 0) { others.add(one.which, one.length); }
+        if (one.length != 0) { others.add(one.kind, one.length); }
         all_valid = all_valid && one.length != 0;
         return at + one.length;
     }
@@ -15362,7 +15362,7 @@ struct lane_sums {
         sum += others;
         auto const add = [&](size_t row, uint64_t count) {
             auto const one = opcode_infos<Packets>.at(row);
-            if (one.length != 0) { sum.add(one.which, one.length, count); }
+            if (one.length != 0) { sum.add(one.kind, one.length, count); }
         };
         for (size_t first = 0; first < 256; ++first) {
             uint64_t count = 0;
@@ -15424,15 +15424,15 @@ constexpr auto run_lanes(first_segments const& first, segment_finder& segments, 
     // Fold expressions instead of loops over the lanes: they keep the positions in registers.
     lane lanes[] = {{data + first.begins[Lane], data + first.begins[Lane + 1]}...};
     while (counts.all_valid && has_more) {
-        ptrdiff_t least = lanes[0].room();
-        ((least = lanes[Lane].room() < least ? lanes[Lane].room() : least), ...);
-        for (ptrdiff_t rounds = least / round_bytes; rounds > 0; --rounds) {
+        ptrdiff_t min_room = lanes[0].room();
+        ((min_room = lanes[Lane].room() < min_room ? lanes[Lane].room() : min_room), ...);
+        for (ptrdiff_t rounds = min_room / round_bytes; rounds > 0; --rounds) {
             (counts.add_one(lanes[Lane].at, lengths, Lane % table_count), ...);
             ((static_cast<void>(K),
               (counts.add_known(lanes[Lane].at, lengths, Lane % table_count), ...)),
              ...);
         }
-        if (least < round_bytes) { ((lanes[Lane] = next_segment(lanes[Lane])), ...); }
+        if (min_room < round_bytes) { ((lanes[Lane] = next_segment(lanes[Lane])), ...); }
     }
     (finish(lanes[Lane]), ...);
     if (counts.all_valid) { counts.add_to(sum); }
@@ -15491,29 +15491,29 @@ template <opcode_hook Hook = no_hook, class Packets = packet::all>
 class reader : public read_by_next<item> {
 public:
     /// Reads a whole trace.
-    constexpr explicit reader(borrowed_bytes whole, reader_options how = {},
+    constexpr explicit reader(borrowed_bytes whole, reader_options options = {},
                               Hook hook = {}) noexcept
-        : now_{copy_of(initial_state(whole.view(), true, how))}, hook_{hook} {}
+        : state_{copy_of(initial_state(whole.view(), true, options))}, hook_{hook} {}
 
     /// Reads a trace that arrives in chunks.
-    constexpr explicit reader(reader_options how = {}, Hook hook = {}) noexcept
-        : now_{copy_of(initial_state({}, false, how))}, hook_{hook} {}
+    constexpr explicit reader(reader_options options = {}, Hook hook = {}) noexcept
+        : state_{copy_of(initial_state({}, false, options))}, hook_{hook} {}
 
     /// Gives the next chunk: at the start, and when the reader returned `item_type::need_input`. At
     /// other times it returns false and changes nothing.
     [[nodiscard]] constexpr auto feed(borrowed_bytes chunk) noexcept -> bool {
-        return now_.in.feed(chunk.view());
+        return state_.in.feed(chunk.view());
     }
 
     /// Ends the trace: no more chunks follow.
-    constexpr void finish() noexcept { now_.in.finish(); }
+    constexpr void finish() noexcept { state_.in.finish(); }
 
     /// Where the next packet begins, in bytes from the start of the trace.
     [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t {
-        return now_.in.offset() - found_psb_bytes();
+        return state_.in.offset() - found_psb_bytes();
     }
-    [[nodiscard]] constexpr auto last_ip() const noexcept -> uint64_t { return now_.last_ip; }
-    [[nodiscard]] constexpr auto block() const noexcept -> packet::block { return now_.items; }
+    [[nodiscard]] constexpr auto last_ip() const noexcept -> uint64_t { return state_.last_ip; }
+    [[nodiscard]] constexpr auto block() const noexcept -> packet::block { return state_.items; }
 
     /// The next item of the trace.
     ///
@@ -15521,24 +15521,24 @@ public:
     /// more instructions (g++ 12), or 2.9 times as many (clang 19).
     PTSPEC_ATTRIBUTE(always_inline) [[nodiscard]]
     constexpr auto next() noexcept -> item {
-        if (now_.in.position() < now_.fast_limit) [[likely]] {
+        if (state_.in.position() < state_.fast_limit) [[likely]] {
             using packet::kind;
             // One return for each kind: the compiler drops what the caller does for other kinds.
-            uint64_t const offset = now_.in.offset_in_chunk();
-            uint8_t const* const here = now_.in.chunk().data() + now_.in.position();
+            uint64_t const offset = state_.in.offset_in_chunk();
+            uint8_t const* const here = state_.in.chunk().data() + state_.in.position();
             unsigned const first = *here;
             if (first == detail::pad_opcode) {
-                return consume({{0, 0}, 1, kind::pad, now_.last_ip}, offset);
+                return consume({{0, 0}, 1, kind::pad, state_.last_ip}, offset);
             }
             if (detail::is_tnt(first)) {
-                return consume({{first, 0}, 1, kind::tnt_short, now_.last_ip}, offset);
+                return consume({{first, 0}, 1, kind::tnt_short, state_.last_ip}, offset);
             }
             if (detail::is_cyc(first)) {
-                auto const found = detail::quick_decode_cyc(load_le64(here), now_.last_ip);
+                auto const found = detail::quick_decode_cyc(load_le64(here), state_.last_ip);
                 if (found.length != 0) { return consume(found, offset); }
             }
             // A CYC of eight bytes or more has length 0 here, too.
-            auto const found = detail::quick_decode<Packets>(here, now_.last_ip, now_.strict);
+            auto const found = detail::quick_decode<Packets>(here, state_.last_ip, state_.strict);
             if (found.length != 0) [[likely]] { return consume(found, offset); }
         }
         return next_by_value();
@@ -15576,17 +15576,18 @@ public:
     [[nodiscard]] constexpr auto scan(packet_counts sofar = {}) -> packet_counts {
         detail::speculation lanes;
         while (true) {
-            if (decodes_in_chunk() && now_.items == packet::block::none) {
-                size_t place = now_.in.position();
+            if (decodes_in_chunk() && state_.items == packet::block::none) {
+                size_t place = state_.in.position();
                 if (place >= lanes.retry_from) {
-                    place = detail::count_lanes<Packets>(now_.in.chunk(), place, now_.strict, sofar,
-                                                         lanes);
+                    place = detail::count_lanes<Packets>(state_.in.chunk(), place, state_.strict,
+                                                         sofar, lanes);
                 }
-                byte_view const up_to_lanes = now_.in.chunk().first(lanes.retry_from);
-                now_.in.seek(detail::count_loop<Packets>(up_to_lanes, place, now_.strict, sofar));
+                byte_view const up_to_lanes = state_.in.chunk().first(lanes.retry_from);
+                state_.in.seek(
+                    detail::count_loop<Packets>(up_to_lanes, place, state_.strict, sofar));
             }
             auto const got = next_slow_path();
-            now_.last_ip = 0;
+            state_.last_ip = 0;
             if (!got) { return sofar; }
             sofar.add(got);
         }
@@ -15601,25 +15602,25 @@ public:
     /// Skips one byte, which is not decoded. Returns false, and does not move, at the end of the
     /// chunk.
     [[nodiscard]] constexpr auto skip_byte() noexcept -> bool {
-        bool const is_here = now_.next == mode::decoding &&
-                             (now_.in.straddles() || !now_.in.rest().empty());
-        if (is_here) { now_.in.advance(1); }
+        bool const is_here = state_.next == mode::decoding &&
+                             (state_.in.straddles() || !state_.in.rest().empty());
+        if (is_here) { state_.in.advance(1); }
         refresh_fast_limit();
         return is_here;
     }
 
     /// Moves to the first PSB of the chunk. Returns false, and does not move, when there is none.
     [[nodiscard]] constexpr auto sync_first() noexcept -> bool {
-        return go_to_psb(find_psb(now_.in.chunk()));
+        return go_to_psb(find_psb(state_.in.chunk()));
     }
     /// Moves to the next PSB of the chunk, after the current position.
     [[nodiscard]] constexpr auto sync_next() noexcept -> bool {
-        size_t const here = is_before_chunk() || now_.next == mode::searching ? 0 : 1;
-        return go_to_psb(find_psb(now_.in.chunk(), position_in_chunk() + here));
+        size_t const here = is_before_chunk() || state_.next == mode::searching ? 0 : 1;
+        return go_to_psb(find_psb(state_.in.chunk(), position_in_chunk() + here));
     }
     /// Moves back to the last PSB of the chunk before the current position.
     [[nodiscard]] constexpr auto sync_previous() noexcept -> bool {
-        return go_to_psb(find_psb_before(now_.in.chunk(), position_in_chunk()));
+        return go_to_psb(find_psb_before(state_.in.chunk(), position_in_chunk()));
     }
 
 private:
@@ -15642,54 +15643,54 @@ private:
         psb_search search{};
     };
     struct step {
-        state now;
+        state reached;
         item got;
     };
 
     /// noinline: keeps the cold members out of registers. Without it next() takes 15 % more
     /// instructions on packets of all kinds (clang 19).
     PTSPEC_ATTRIBUTE(noinline)
-    static constexpr auto initial_state(byte_view bytes, bool is_whole, reader_options how) noexcept
-        -> state {
+    static constexpr auto initial_state(byte_view bytes, bool is_whole,
+                                        reader_options options) noexcept -> state {
         return {.in = is_whole ? chunked_input{bytes} : chunked_input{},
-                .next = how.sync ? mode::searching : mode::decoding,
-                .strict = how.strict,
-                .synced = !how.sync};
+                .next = options.sync ? mode::searching : mode::decoding,
+                .strict = options.strict,
+                .synced = !options.sync};
     }
 
-    /// A copy, so that `initial_state` does not construct `now_` in place: the address of `now_`
-    /// would escape, and next() would take 17 % more instructions (clang 19).
+    /// A copy, so that `initial_state` does not construct `state_` in place: the address of
+    /// `state_` would escape, and next() would take 17 % more instructions (clang 19).
     static constexpr auto copy_of(state const& from) noexcept -> state const& { return from; }
 
     [[nodiscard]] constexpr auto decodes_in_chunk() const noexcept -> bool {
-        return now_.next == mode::decoding && !now_.in.straddles();
+        return state_.next == mode::decoding && !state_.in.straddles();
     }
     /// The length of a PSB that was found: it is the next packet, but lies before the position.
     [[nodiscard]] constexpr auto found_psb_bytes() const noexcept -> size_t {
-        return now_.next == mode::at_psb ? psb_bytes : 0;
+        return state_.next == mode::at_psb ? psb_bytes : 0;
     }
     /// True if the next packet begins before the chunk.
     [[nodiscard]] constexpr auto is_before_chunk() const noexcept -> bool {
-        return now_.in.straddles() || now_.in.position() < found_psb_bytes();
+        return state_.in.straddles() || state_.in.position() < found_psb_bytes();
     }
     /// Where the next packet begins in the chunk; 0 when it begins before the chunk.
     [[nodiscard]] constexpr auto position_in_chunk() const noexcept -> size_t {
-        return is_before_chunk() ? 0 : now_.in.position() - found_psb_bytes();
+        return is_before_chunk() ? 0 : state_.in.position() - found_psb_bytes();
     }
 
     constexpr auto go_to_psb(size_t psb) noexcept -> bool {
         if (psb == npos) { return false; }
-        now_.in.seek(psb + psb_bytes);
-        now_.synced = true;
-        now_.next = mode::at_psb;
+        state_.in.seek(psb + psb_bytes);
+        state_.synced = true;
+        state_.next = mode::at_psb;
         refresh_fast_limit();
         return true;
     }
 
     constexpr void refresh_fast_limit() noexcept {
-        bool const fast = decodes_in_chunk() && now_.items == packet::block::none &&
-                          now_.in.chunk().size() >= detail::lookahead_bytes;
-        now_.fast_limit = fast ? now_.in.chunk().size() - (detail::lookahead_bytes - 1) : 0;
+        bool const fast = decodes_in_chunk() && state_.items == packet::block::none &&
+                          state_.in.chunk().size() >= detail::lookahead_bytes;
+        state_.fast_limit = fast ? state_.in.chunk().size() - (detail::lookahead_bytes - 1) : 0;
     }
 
     /// Takes and returns the state by value: the address of the caller's reader does not escape, so
@@ -15700,7 +15701,7 @@ private:
     PTSPEC_ATTRIBUTE(noinline)
     static constexpr auto slow_path(reader copy) noexcept -> step {
         item const got = copy.next_slow_path();
-        return {copy.now_, got};
+        return {copy.state_, got};
     }
     /// always_inline: without it next() takes 17 % more instructions (clang 19). Not part of
     /// next(), where the lifetimes of its variables would be longer.
@@ -15708,8 +15709,8 @@ private:
     constexpr auto next_by_value() noexcept -> item {
         if constexpr (__is_empty(Hook)) {
             auto after = slow_path(*this);
-            now_ = after.now;
-            after.got.ip = now_.last_ip;  // the same value: one register serves both
+            state_ = after.reached;
+            after.got.ip = state_.last_ip;  // the same value: one register serves both
             return after.got;
         } else {
             return next_slow_path();
@@ -15717,27 +15718,27 @@ private:
     }
     constexpr auto next_slow_path() noexcept -> item {
         item got = decode_or_search();
-        got.ip = now_.last_ip;
+        got.ip = state_.last_ip;
         refresh_fast_limit();
         return got;
     }
 
     /// Consumes a packet of the fast path.
     constexpr auto consume(detail::quick_packet found, uint64_t offset) noexcept -> item {
-        now_.in.advance_in_chunk(found.length);
-        now_.last_ip = found.ip;
+        state_.in.advance_in_chunk(found.length);
+        state_.last_ip = found.ip;
         return {.what = item_type::packet,
                 .length = static_cast<uint8_t>(found.length),
                 .offset = offset,
                 .ip = found.ip,
-                .packet = {found.which, found.bits, found.length}};
+                .packet = {found.kind, found.bits, found.length}};
     }
     /// Consumes a packet of the slow path.
     constexpr auto consume(packet::any_packet const& packet) noexcept -> item {
-        uint64_t const offset = now_.in.offset();
-        now_.in.advance(packet.length());
-        now_.last_ip = packet::last_ip_after<Packets>(packet, now_.last_ip);
-        now_.items = packet::block_after<Packets>(packet, now_.items);
+        uint64_t const offset = state_.in.offset();
+        state_.in.advance(packet.length());
+        state_.last_ip = packet::last_ip_after<Packets>(packet, state_.last_ip);
+        state_.items = packet::block_after<Packets>(packet, state_.items);
         return {.what = item_type::packet,
                 .length = static_cast<uint8_t>(packet.length()),
                 .offset = offset,
@@ -15747,36 +15748,36 @@ private:
     /// Handles bytes that `packet::decode` rejects: incomplete, decoded by the hook, or damage.
     constexpr auto handle_bad_bytes(packet::decoded const& got, byte_view here) noexcept -> item {
         if (got.error == packet::error::truncated) { return out_of_bytes(got.need, here.size()); }
-        uint64_t const offset = now_.in.offset();
+        uint64_t const offset = state_.in.offset();
         if (got.error == packet::error::bad_opcode) {
             unsigned const known = hook_(here.first(psb_bytes));
             if (known != 0 && known <= psb_bytes) {
                 if (known > here.size()) { return out_of_bytes(known, here.size()); }
-                now_.in.advance(known);
+                state_.in.advance(known);
                 return {.what = item_type::unknown,
                         .length = static_cast<uint8_t>(known),
                         .offset = offset};
             }
         }
-        now_.next = mode::searching;
-        now_.lost_at = offset;
-        now_.search = {};
-        now_.in.step_back(offset < chunked_input::max_step_back ? static_cast<unsigned>(offset)
-                                                                : chunked_input::max_step_back);
+        state_.next = mode::searching;
+        state_.lost_at = offset;
+        state_.search = {};
+        state_.in.step_back(offset < chunked_input::max_step_back ? static_cast<unsigned>(offset)
+                                                                  : chunked_input::max_step_back);
         return {
             .what = item_type::damage, .error = got.error, .broken = got.broken, .offset = offset};
     }
 
     /// Handles an incomplete packet: it continues in the next chunk, or the trace ends inside it.
     constexpr auto out_of_bytes(unsigned need, size_t have) noexcept -> item {
-        uint64_t const offset = now_.in.offset();
+        uint64_t const offset = state_.in.offset();
         auto const missing = static_cast<uint8_t>(need - have);
-        if (!now_.in.is_last()) {
-            now_.in.release(static_cast<unsigned>(have));
+        if (!state_.in.is_last()) {
+            state_.in.release(static_cast<unsigned>(have));
             return {.what = item_type::need_input, .need = missing, .offset = offset};
         }
         if (have == 0) { return {.what = item_type::end, .offset = offset}; }
-        now_.in.advance(have);
+        state_.in.advance(have);
         return {.what = item_type::damage,
                 .error = packet::error::truncated,
                 .need = missing,
@@ -15788,48 +15789,48 @@ private:
     /// The slow path: at chunk boundaries, after damage, and for packets that the fast path
     /// rejects.
     constexpr auto decode_or_search() noexcept -> item {
-        switch (now_.next) {
+        switch (state_.next) {
             case mode::searching: return search();
             case mode::at_psb: return consume_psb();
             case mode::decoding: break;
         }
         byte_array<size_t{2} * psb_bytes> room{};
-        auto const here = now_.in.straddles() ? now_.in.stitched(room.bytes) : now_.in.rest();
-        auto const got = packet::decode<Packets>(here, {now_.items, now_.strict});
+        auto const here = state_.in.straddles() ? state_.in.stitched(room.bytes) : state_.in.rest();
+        auto const got = packet::decode<Packets>(here, {state_.items, state_.strict});
         return got ? consume(got.packet) : handle_bad_bytes(got, here);
     }
 
     constexpr auto search() noexcept -> item {
-        bool const found = now_.in.search(now_.search);
-        uint64_t const offset = now_.in.offset();
-        if (!found && !now_.in.is_last()) {
+        bool const found = state_.in.search(state_.search);
+        uint64_t const offset = state_.in.offset();
+        if (!found && !state_.in.is_last()) {
             return {.what = item_type::need_input, .need = 1, .offset = offset};
         }
         if (!found) {
-            now_.next = mode::decoding;
-            if (offset == now_.lost_at) { return {.what = item_type::end, .offset = offset}; }
+            state_.next = mode::decoding;
+            if (offset == state_.lost_at) { return {.what = item_type::end, .offset = offset}; }
             return {.what = item_type::lost,
                     .offset = offset,
-                    .skipped = static_cast<int64_t>(offset - now_.lost_at)};
+                    .skipped = static_cast<int64_t>(offset - state_.lost_at)};
         }
-        now_.next = mode::at_psb;
-        bool const first = !now_.synced;
-        now_.synced = true;
+        state_.next = mode::at_psb;
+        bool const first = !state_.synced;
+        state_.synced = true;
         uint64_t const psb = offset - psb_bytes;
         if (first && psb == 0) { return consume_psb(); }
         return {.what = first ? item_type::synced : item_type::resynced,
                 .offset = psb,
-                .skipped = static_cast<int64_t>(psb - now_.lost_at)};
+                .skipped = static_cast<int64_t>(psb - state_.lost_at)};
     }
 
     /// Consumes a PSB that was found. Its bytes may be released; they are constant.
     constexpr auto consume_psb() noexcept -> item {
-        now_.next = mode::decoding;
-        now_.last_ip = 0;
-        now_.items = packet::block::none;
+        state_.next = mode::decoding;
+        state_.last_ip = 0;
+        state_.items = packet::block::none;
         return {.what = item_type::packet,
                 .length = psb_bytes,
-                .offset = now_.in.offset() - psb_bytes,
+                .offset = state_.in.offset() - psb_bytes,
                 .packet = packet::any_packet{packet::psb{}}};
     }
 
@@ -15837,18 +15838,18 @@ private:
     /// false when the visitor stops.
     template <class Visitor>
     constexpr auto visit_chunk(Visitor& visitor) -> bool {
-        size_t const place = now_.in.position();
+        size_t const place = state_.in.position();
         auto const after = detail::decode_loop<Packets>(
-            now_.in.chunk(), now_.in.offset() - place, now_.strict,
-            {place, now_.last_ip, now_.items, true}, visitor);
-        now_.in.seek(after.place);
-        now_.last_ip = after.last_ip;
-        now_.items = after.items;
+            state_.in.chunk(), state_.in.offset() - place, state_.strict,
+            {place, state_.last_ip, state_.items, true}, visitor);
+        state_.in.seek(after.place);
+        state_.last_ip = after.last_ip;
+        state_.items = after.items;
         refresh_fast_limit();
         return after.keep_going;
     }
 
-    state now_;
+    state state_;
     Hook hook_{};
 };
 
@@ -15870,8 +15871,8 @@ namespace ptspec::trace {
 /// there is none. Each part decodes to the same items as in the whole trace, apart from offsets.
 /// This is not guaranteed for a reader with a hook.
 template <class Packets = packet::all>
-[[nodiscard]] constexpr auto find_split_point(byte_view trace, size_t from, reader_options how = {})
-    -> size_t {
+[[nodiscard]] constexpr auto find_split_point(byte_view trace, size_t from,
+                                              reader_options options = {}) -> size_t {
     size_t here = find_psb(trace, from);
     if (here == npos) { return trace.size(); }
     // A reader reaches each PSB after any bytes: no packet other than a PSB is long enough to cover
@@ -15884,7 +15885,7 @@ template <class Packets = packet::all>
             before = here;
         } else if (here - before >= visible) {
             byte_view const between = trace.from(before).first(here - before);
-            if (reader<no_hook, Packets>{between, how}.scan().errors == 0) { return here; }
+            if (reader<no_hook, Packets>{between, options}.scan().errors == 0) { return here; }
             before = here;
         }
     }
@@ -15902,33 +15903,34 @@ template <class Packets = packet::all>
 template <class Packets = packet::all>
 class split {
 public:
-    constexpr split(borrowed_bytes whole, size_t count, reader_options how = {}) noexcept
+    constexpr split(borrowed_bytes whole, size_t count, reader_options options = {}) noexcept
         : trace_{whole.view()},
           size_{trace_.size() / (count == 0 ? 1 : count)},
           count_{count},
-          how_{how} {}
+          options_{options} {}
 
     struct end_of_trace {};
 
     class iterator {
     public:
-        constexpr explicit iterator(split const& of) : of_{of}, end_{of.split_point_after(0, 1)} {}
+        constexpr explicit iterator(split const& range)
+            : range_{range}, end_{range.split_point_after(0, 1)} {}
 
         constexpr auto operator*() const noexcept -> byte_view {
-            return of_.trace_.from(begin_).first(end_ - begin_);
+            return range_.trace_.from(begin_).first(end_ - begin_);
         }
         constexpr auto operator++() -> iterator& {
             begin_ = end_;
             number_ += 1;
-            end_ = of_.split_point_after(begin_, number_);
+            end_ = range_.split_point_after(begin_, number_);
             return *this;
         }
         constexpr auto operator==(end_of_trace) const noexcept -> bool {
-            return begin_ == of_.trace_.size();
+            return begin_ == range_.trace_.size();
         }
 
     private:
-        split const& of_;
+        split const& range_;
         size_t begin_ = 0;
         size_t end_;
         size_t number_ = 1;
@@ -15942,13 +15944,13 @@ private:
     [[nodiscard]] constexpr auto split_point_after(size_t begin, size_t number) const -> size_t {
         if (number >= count_) { return trace_.size(); }
         size_t const wanted = size_ * number;
-        return find_split_point<Packets>(trace_, wanted > begin ? wanted : begin + 1, how_);
+        return find_split_point<Packets>(trace_, wanted > begin ? wanted : begin + 1, options_);
     }
 
     byte_view trace_;
     size_t size_;
     size_t count_;
-    reader_options how_;
+    reader_options options_;
 };
 
 }  // namespace ptspec::trace
@@ -16585,7 +16587,7 @@ namespace ptspec::trace {
 ///   cycles later: they are more than n - 1 and less than n + 1 cycles apart. The later one is in
 ///   [T + (n - 1) * min, T + 1 + (n + 1) * max]. A `time_point` has these bounds for n = 0.
 /// - With a threshold of N cycles, a TSC or MTC without a CYC is less than N cycles later than the
-///   last CYC, from packet the next CYC counts: T + (n - N) * min, T + 1 + (n + 1) * max. The
+///   last CYC, from which the next CYC counts: T + (n - N) * min, T + 1 + (n + 1) * max. The
 ///   bounds from the last CYC hold, too, unless the counter stopped: then a TSC follows.
 /// - Between two CYCs with a CBR between them, cycles have either ratio.
 ///
@@ -16924,7 +16926,8 @@ struct event_queue {
     constexpr void set_time_of_pending(time when) noexcept {
         for (unsigned i = first_pending(); i < count; ++i) { all[i].when = when; }
     }
-    /// Removes the IPs: before the first PSB a compressed IP is not known.
+    /// Removes the IPs of events that are not pending. Before the first PSB the last IP is unknown,
+    /// so a compressed IP cannot be expanded.
     constexpr void hide_ips() noexcept {
         for (unsigned i = 0; i < first_pending(); ++i) {
             all[i].has_ip = all[i].has_to = false;
@@ -16965,14 +16968,14 @@ struct event_queue {
     /// Removes the held events `resumed` that did not happen: the last one, or all.
     constexpr void withdraw(bool all_of_them) noexcept {
         unsigned const end = first_pending();
-        unsigned to = all_of_them ? ready : last_resumed(ready);
-        for (unsigned i = to; i < count; ++i) {
+        unsigned kept = all_of_them ? ready : last_resumed(ready);
+        for (unsigned i = kept; i < count; ++i) {
             if (i < end && all[i].what == event_type::resumed) { continue; }
-            all[to] = all[i];
-            ++to;
+            all[kept] = all[i];
+            ++kept;
         }
-        held -= count - to;
-        count = to;
+        held -= count - kept;
+        count = kept;
     }
     /// Changes the pending compound event to `resumed`: its FUP belongs to the OVF. A MODE.Exec
     /// after it stays pending.
@@ -17118,10 +17121,10 @@ struct event_state {
         release();
     }
     /// After an OVF: keeps or removes the held events `resumed`.
-    constexpr void settle(resumption how) noexcept {
-        if (how >= resumption::withdrawn) {
-            events.withdraw(how == resumption::refuted);
-            if (how == resumption::at_fup) { events.resume_at_fup(); }
+    constexpr void settle(resumption resumed) noexcept {
+        if (resumed >= resumption::withdrawn) {
+            events.withdraw(resumed == resumption::refuted);
+            if (resumed == resumption::at_fup) { events.resume_at_fup(); }
         }
         release();
     }
@@ -17192,7 +17195,7 @@ constexpr void add_damage(State& s, packet::any_packet const& packet, packet_pla
     one.broken = broken;
     if (bound.broken != rule::none && s.binds.violated().offset != place.offset) {
         one.offset = s.binds.violated().offset;
-        one.packet = packet::any_packet::of_kind(s.binds.violated().which);
+        one.packet = packet::any_packet::of_kind(s.binds.violated().kind);
     }
     unsigned index = s.events.first_pending();
     if (bound.resumed == resumption::confirmed && bound.broken == rule::GEN_227) {
@@ -17575,7 +17578,7 @@ private:
     PTSPEC_ATTRIBUTE(always_inline)
 #endif
     constexpr auto write(event_type what, Packet const& packet, packet_place place, Clock& clock,
-                         bool has_ip, bool has_to, uint64_t ip, uint64_t to) noexcept -> bool {
+                         bool has_ip, bool has_to, uint64_t ip, uint64_t target) noexcept -> bool {
         next->what = what;
         next->enabled = what == event_type::disabled ? tracing::off : tracing::on;
         next->is_status = false;
@@ -17586,7 +17589,7 @@ private:
         next->skipped = 0;
         next->offset = place.offset;
         next->ip = ip;
-        next->to = to;
+        next->to = target;
         next->packet = {packet, place.length};
         if constexpr (!__is_empty(Clock)) { next->when = clock.now(); }
         clock.pass();
@@ -17760,16 +17763,16 @@ template <event_clock Clock = no_clock, opcode_hook Hook = no_hook, class Packet
           unsigned Room = 32>
 class event_reader : public read_by_next<event> {
 public:
-    /// Reads a whole trace from its first PSB on; from its first byte if `how.sync` is false. Then
-    /// IPs, and the state of the processor, are unknown up to the first PSB.
+    /// Reads a whole trace from its first PSB on; from its first byte if `options.sync` is false.
+    /// Then IPs, and the state of the processor, are unknown up to the first PSB.
     constexpr explicit event_reader(borrowed_bytes whole, Clock clock = {},
                                     cpu::quirk_set quirks = {}, Hook hook = {},
-                                    reader_options how = from_first_psb) noexcept
-        : reader_{whole, how, hook}, errata_{quirks}, state_{clock, quirks, how.sync} {}
+                                    reader_options options = from_first_psb) noexcept
+        : reader_{whole, options, hook}, errata_{quirks}, state_{clock, quirks, options.sync} {}
     /// Reads a trace that arrives in chunks.
     constexpr explicit event_reader(Clock clock = {}, cpu::quirk_set quirks = {}, Hook hook = {},
-                                    reader_options how = from_first_psb) noexcept
-        : reader_{how, hook}, errata_{quirks}, state_{clock, quirks, how.sync} {}
+                                    reader_options options = from_first_psb) noexcept
+        : reader_{options, hook}, errata_{quirks}, state_{clock, quirks, options.sync} {}
 
     template <class Other>
         requires(!event_clock<Other>)
@@ -17904,10 +17907,10 @@ struct event_names<Type, index_list<Index...>> {
 
 /// The name of a type of events, as `event_type` spells it; empty for other values.
 template <same_as<event_type> Type>  // a plain function adds 7 % to including events.hpp
-[[nodiscard]] constexpr auto name_of(Type which) noexcept -> text {
+[[nodiscard]] constexpr auto name_of(Type value) noexcept -> text {
     constexpr size_t count = size_t{underlying(Type::end)} + 1;
     using names = detail::event_names<Type, make_index_list<count>>;
-    return underlying(which) < count ? names::all[underlying(which)] : text{};
+    return underlying(value) < count ? names::all[underlying(value)] : text{};
 }
 
 }  // namespace ptspec::trace
@@ -17926,12 +17929,12 @@ enum class ret_mismatch : uint8_t {
     clear,  ///< no later RET is compressed against an older CALL: both decode correctly
 };
 
-/// True if a direct near CALL to `to` pushes the address after it, `next`. A CALL of the next
+/// True if a direct near CALL to `target` pushes the address after it, `next`. A CALL of the next
 /// instruction does not. An indirect CALL always does.
 ///
 /// Source: GEN-132.
-[[nodiscard]] constexpr auto pushes_return(uint64_t to, uint64_t next) noexcept -> bool {
-    return to != next;
+[[nodiscard]] constexpr auto pushes_return(uint64_t target, uint64_t next) noexcept -> bool {
+    return target != next;
 }
 /// A mask of the address bits that a near RET pops.
 ///
@@ -17948,37 +17951,37 @@ enum class ret_mismatch : uint8_t {
 /// Source: SDM vol. 3, "Indirect Transfer Compression for Returns (RET)"; GEN-130..137.
 class return_stack {
 public:
-    static constexpr unsigned most = 64;
+    static constexpr unsigned max_count = 64;
 
     /// A near CALL was traced. `next` is the address after it.
     constexpr void push(uint64_t next) noexcept {
-        top_ = (top_ + 1) % most;
+        top_ = (top_ + 1) % max_count;
         entries_[top_] = next;
-        count_ += count_ < most ? 1 : 0;
+        count_ += count_ < max_count ? 1 : 0;
     }
     /// Applies several pushes and pops at once. They leave the `count` entries `left`, and at no
     /// time had more than `depth` entries of their own.
     constexpr void push_all(uint64_t const* left, unsigned count, unsigned depth) noexcept {
-        count_ = count_ + depth <= most ? count_ : most - depth;
-        for (unsigned i = 0; i < count; ++i) { entries_[(top_ + 1 + i) % most] = left[i]; }
-        top_ = (top_ + count) % most;
+        count_ = count_ + depth <= max_count ? count_ : max_count - depth;
+        for (unsigned i = 0; i < count; ++i) { entries_[(top_ + 1 + i) % max_count] = left[i]; }
+        top_ = (top_ + count) % max_count;
         count_ += count;
     }
     /// Pops `count` entries, 0 or 1; none if the stack is empty.
     constexpr void drop(unsigned count) noexcept {
         count = count_ == 0 ? 0 : count;
-        top_ = (top_ + most - count) % most;
+        top_ = (top_ + max_count - count) % max_count;
         count_ -= count;
     }
-    /// A near RET to `to`. `compared` is the mask of the address bits that the RET pops. Returns
-    /// true, and pops, if the top entry matches. `on_mismatch` is the effect of a mismatch.
-    [[nodiscard]] constexpr auto pop(uint64_t to, uint64_t compared,
+    /// A near RET to `target`. `compared` is the mask of the address bits that the RET pops.
+    /// Returns true, and pops, if the top entry matches. `on_mismatch` is the effect of a mismatch.
+    [[nodiscard]] constexpr auto pop(uint64_t target, uint64_t compared,
                                      ret_mismatch on_mismatch = ret_mismatch::pop) noexcept
         -> bool {
         if (count_ == 0) { return false; }
-        bool const leads_there = ((entries_[top_] ^ to) & compared) == 0;
+        bool const leads_there = ((entries_[top_] ^ target) & compared) == 0;
         if (leads_there || on_mismatch == ret_mismatch::pop) {
-            top_ = (top_ + most - 1) % most;
+            top_ = (top_ + max_count - 1) % max_count;
             --count_;
         } else if (on_mismatch == ret_mismatch::clear) {
             clear();
@@ -17987,17 +17990,17 @@ public:
     }
     /// A near RET that was compressed: pops the top entry, its target. There must be one.
     [[nodiscard]] constexpr auto take() noexcept -> uint64_t {
-        uint64_t const to = entries_[top_];
-        top_ = (top_ + most - 1) % most;
+        uint64_t const target = entries_[top_];
+        top_ = (top_ + max_count - 1) % max_count;
         --count_;
-        return to;
+        return target;
     }
     constexpr void clear() noexcept { count_ = 0; }
 
     [[nodiscard]] constexpr auto size() const noexcept -> unsigned { return count_; }
     /// Entry `i`, counted from the oldest. `i` must be below `size()`.
     [[nodiscard]] constexpr auto operator[](unsigned i) const noexcept -> uint64_t {
-        return entries_[(top_ + most + 1 - count_ + i) % most];
+        return entries_[(top_ + max_count + 1 - count_ + i) % max_count];
     }
 
     friend constexpr auto operator==(return_stack const& one, return_stack const& two) noexcept
@@ -18010,7 +18013,7 @@ public:
     }
 
 private:
-    uint64_t entries_[most] = {};
+    uint64_t entries_[max_count] = {};
     unsigned top_ = 0;
     unsigned count_ = 0;
 };
@@ -18098,12 +18101,12 @@ struct writer_state {
     }
     /// Updates the state after a packet was written.
     template <packet::packet_type Packet>
-    constexpr void record(Packet const& which, unsigned length) noexcept {
-        last_ip = packet::last_ip_after(which, last_ip);
-        items = packet::block_after(which, items);
+    constexpr void record(Packet const& packet, unsigned length) noexcept {
+        last_ip = packet::last_ip_after(packet, last_ip);
+        items = packet::block_after(packet, items);
         if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) {
-            has_last_ip |= which.has_ip();
-            has_context_ip |= which.has_ip();
+            has_last_ip |= packet.has_ip();
+            has_context_ip |= packet.has_ip();
         } else if constexpr (same_as<Packet, packet::psb> || same_as<Packet, packet::ovf>) {
             has_last_ip = has_context_ip = false;
         } else if constexpr (same_as<Packet, packet::pip> || same_as<Packet, packet::vmcs> ||
@@ -18113,33 +18116,33 @@ struct writer_state {
         bytes += length;
     }
     /// Selects the IPBytes form of the next IP. `is_fup` is true if the packet is a FUP.
-    [[nodiscard]] constexpr auto form_of(uint64_t ip, ip_choice how,
+    [[nodiscard]] constexpr auto form_of(uint64_t ip, ip_choice choice,
                                          bool is_fup = false) const noexcept -> packet::ip_bytes {
-        return how > ip_choice::shortest ? form_by_kind(ip, how, is_fup)
-                                         : form_of_any_kind(ip, how);
+        return choice > ip_choice::shortest ? form_by_kind(ip, choice, is_fup)
+                                            : form_of_any_kind(ip, choice);
     }
     /// The same for `ip_choice::as_processors` and `ip_choice::shortest`.
-    [[nodiscard]] constexpr auto form_of_any_kind(uint64_t ip, ip_choice how) const noexcept
+    [[nodiscard]] constexpr auto form_of_any_kind(uint64_t ip, ip_choice choice) const noexcept
         -> packet::ip_bytes {
-        if (how == ip_choice::shortest || has_last_ip) {
+        if (choice == ip_choice::shortest || has_last_ip) {
             return packet::shortest_form(ip, last_ip);
         }
         return wide_form(ip);
     }
     /// True when the next CYC-eligible packet must have a CYC.
-    [[nodiscard]] constexpr auto cyc_is_due(writer_options const& how) const noexcept -> bool {
-        unsigned const doublings = how.cyc_threshold > 1 ? how.cyc_threshold - 1U : 0;
-        return how.cyc && cycles >= uint64_t{1} << (doublings < 63 ? doublings : 63);
+    [[nodiscard]] constexpr auto cyc_is_due(writer_options const& options) const noexcept -> bool {
+        unsigned const doublings = options.cyc_threshold > 1 ? options.cyc_threshold - 1U : 0;
+        return options.cyc && cycles >= uint64_t{1} << (doublings < 63 ? doublings : 63);
     }
 
 private:
     [[nodiscard]] static constexpr auto wide_form(uint64_t ip) noexcept -> packet::ip_bytes {
         return sign_extended(ip, 48) == ip ? packet::ip_bytes::sign_48 : packet::ip_bytes::full;
     }
-    [[nodiscard]] constexpr auto form_by_kind(uint64_t ip, ip_choice how,
+    [[nodiscard]] constexpr auto form_by_kind(uint64_t ip, ip_choice choice,
                                               bool is_fup) const noexcept -> packet::ip_bytes {
-        auto const wide = how == ip_choice::icelake ? packet::ip_bytes::full : wide_form(ip);
-        if (how == ip_choice::broadwell || is_fup || !has_context_ip) { return wide; }
+        auto const wide = choice == ip_choice::icelake ? packet::ip_bytes::full : wide_form(ip);
+        if (choice == ip_choice::broadwell || is_fup || !has_context_ip) { return wide; }
         auto const form = packet::shortest_form(ip, last_ip);
         bool const is_short = form == packet::ip_bytes::update_16 ||
                               form == packet::ip_bytes::update_32;
@@ -18179,16 +18182,17 @@ namespace ptspec::trace {
 
 /// A sink of bytes. `append` stores all bytes of its argument, or returns false and stores none.
 template <class Sink>
-concept packet_sink = requires(Sink& to, byte_view bytes) {
-    { to.append(bytes) } -> same_as<bool>;
+concept packet_sink = requires(Sink& sink, byte_view bytes) {
+    { sink.append(bytes) } -> same_as<bool>;
 };
 /// A sink that also takes up to 16 bytes as a little-endian number. TNTs and TIPs use this
 /// overload. A sink that has 16 bytes of room can store both halves of the number, whatever the
 /// count, and advance by the count, as `byte_buffer` and `ports::growing_file` do.
 template <class Sink>
-concept wide_packet_sink = packet_sink<Sink> && requires(Sink& to, wide_bits bytes, size_t count) {
-    { to.append(bytes, count) } -> same_as<bool>;
-};
+concept wide_packet_sink = packet_sink<Sink> &&
+                           requires(Sink& sink, wide_bits bytes, size_t count) {
+                               { sink.append(bytes, count) } -> same_as<bool>;
+                           };
 
 namespace detail {
 
@@ -18260,8 +18264,8 @@ template <class Packets = packet::all>
 class packet_batch {
     using code = packet::encoded_wide;
 
-    writer_state now_;
-    writer_options const& how_;
+    writer_state state_;
+    writer_options const& options_;
     byte_array<writer_state::max_bytes + 16> bytes_{};  // `put` stores 16 bytes
     size_t size_ = 0;
     rule broken_ = rule::none;
@@ -18274,14 +18278,14 @@ class packet_batch {
     /// Writes a packet, after its CYC if it has one. There is no PAD between the two, except that
     /// `pad_policy::skylake` aligns a TNT and a TIP.PGD without IP separately.
     template <class Packet>
-    constexpr void write(Packet const& which, bool has_cyc = false) noexcept {
+    constexpr void write(Packet const& packet, bool has_cyc = false) noexcept {
         if (broken_ != rule::none) { return; }
-        auto const bytes = packet::encode_wide<Packet, Packets>(which, now_.items);
+        auto const bytes = packet::encode_wide<Packet, Packets>(packet, state_.items);
         if (write_code(bytes, detail::placed_as_of<Packet>(), has_cyc)) {
-            now_.record(which, bytes.length);
+            state_.record(packet, bytes.length);
         }
     }
-    /// The same for an encoded packet. The caller adds the length of `bytes` to `now_.bytes`.
+    /// The same for an encoded packet. The caller adds the length of `bytes` to `state_.bytes`.
     constexpr auto write_code(code const& bytes, detail::placed_as as, bool has_cyc) noexcept
         -> bool {
         using packet::cyc;
@@ -18289,19 +18293,19 @@ class packet_batch {
         if (broken_ != rule::none) { return false; }
         code time{};
         if (has_cyc) {
-            time = packet::encode_wide<cyc, Packets>(cyc::of(now_.cycles), now_.items);
-            now_.cycles = 0;
+            time = packet::encode_wide<cyc, Packets>(cyc::of(state_.cycles), state_.items);
+            state_.cycles = 0;
         }
-        if (how_.pads != pad_policy::none) [[unlikely]] {
+        if (options_.pads != pad_policy::none) [[unlikely]] {
             write_aligned(as, time, bytes);
         } else {
             put(time);
             put(bytes);
-            now_.bytes += time.length;
+            state_.bytes += time.length;
         }
         return true;
     }
-    /// Writes a packet after PADs. The caller adds the length of `bytes` to `now_.bytes`.
+    /// Writes a packet after PADs. The caller adds the length of `bytes` to `state_.bytes`.
     constexpr void write_aligned(detail::placed_as as, code const& time,
                                  code const& bytes) noexcept {
         constexpr size_t max_pads = 14;  // to the end of a wide payload, and to the next header
@@ -18309,27 +18313,27 @@ class packet_batch {
             broken_ = rule::PKT_347;
             return;
         }
-        if (how_.pads == pad_policy::skylake) { return place(as, time, bytes); }
+        if (options_.pads == pad_policy::skylake) { return place(as, time, bytes); }
         bool const shares_word = as == detail::placed_as::mode || as == detail::placed_as::cbr;
         align(time.length + bytes.length, shares_word);
         put(time);
         put(bytes);
-        now_.bytes += time.length;
+        state_.bytes += time.length;
         shares_word_ = shares_word;
     }
     /// Writes PADs up to the next multiple of 8: only if `length` bytes would cross it with
     /// `pad_policy::within_words`, else before each packet that does not share the last word.
     constexpr void align(size_t length, bool shares_word) noexcept {
-        uint64_t const at = now_.bytes % 8;
+        uint64_t const at = state_.bytes % 8;
         bool const crosses = at + length > 8;
-        if (at == 0 || (how_.pads == pad_policy::within_words && !crosses)) { return; }
-        if (how_.pads == pad_policy::broadwell && shares_word && shares_word_ && !crosses) {
+        if (at == 0 || (options_.pads == pad_policy::within_words && !crosses)) { return; }
+        if (options_.pads == pad_policy::broadwell && shares_word && shares_word_ && !crosses) {
             return;
         }
         pad(8 - at);
     }
     /// Places a packet by `pad_policy::skylake`, with the MODEs that were held for it. The caller
-    /// adds the length of `bytes` to `now_.bytes`. Source: GEN-010.
+    /// adds the length of `bytes` to `state_.bytes`. Source: GEN-010.
     constexpr void place(detail::placed_as as, code time, code const& bytes) noexcept {
         using detail::placed_as;
         bool const is_status = as == placed_as::status;
@@ -18339,12 +18343,12 @@ class packet_batch {
         if (as == placed_as::mode) {
             hold(time);
             hold(bytes);
-            now_.bytes += time.length;
+            state_.bytes += time.length;
             return;
         }
         if (has_ip) {  // one group with the MODEs before it
             hold(time);
-            now_.bytes += time.length;
+            state_.bytes += time.length;
             time = {};
         } else {
             release_held();
@@ -18357,7 +18361,7 @@ class packet_batch {
         } else if (as == placed_as::tnt || (is_ip && !has_ip)) {
             align_whole(time.length);
             put(time);
-            now_.bytes += time.length;
+            state_.bytes += time.length;
             time = {};
             align_whole(bytes.length);
         } else if (cyc_crosses_) {
@@ -18368,9 +18372,9 @@ class packet_batch {
         put_held();
         put(time);
         put(bytes);
-        now_.bytes += time.length;
-        now_.ends_in_payload = is_wide_ip || is_status;
-        now_.cycles_at_tnt = 0;
+        state_.bytes += time.length;
+        state_.ends_in_payload = is_wide_ip || is_status;
+        state_.cycles_at_tnt = 0;
     }
     /// Writes PADs so that the next `length` bytes, the held ones included, do not cross a multiple
     /// of 8.
@@ -18378,8 +18382,8 @@ class packet_batch {
     /// Writes PADs so that they end at a multiple of 8.
     constexpr void align_head(size_t length) noexcept { align_by({.head = length, .ends = true}); }
     constexpr void align_by(detail::alignment_of_next const& next) noexcept {
-        pad(detail::pads_before(now_.bytes - held_size_, now_.ends_in_payload, next));
-        now_.ends_in_payload = false;
+        pad(detail::pads_before(state_.bytes - held_size_, state_.ends_in_payload, next));
+        state_.ends_in_payload = false;
     }
     /// Holds bytes that begin a group. If the group becomes too long, writes the held bytes first.
     constexpr void hold(code const& bytes) noexcept {
@@ -18405,7 +18409,7 @@ class packet_batch {
             return;
         }
         size_ += static_cast<size_t>(count);  // the buffer is zero, and zeros are PADs
-        now_.bytes += count;
+        state_.bytes += count;
     }
     /// Stores 16 bytes: the packet, and zeros after it.
     constexpr void put(code const& bytes) noexcept {
@@ -18418,94 +18422,97 @@ class packet_batch {
     }
 
 public:
-    constexpr packet_batch(writer_state const& before, writer_options const& how) noexcept
-        : now_{before}, how_{how} {}
+    constexpr packet_batch(writer_state const& before, writer_options const& options) noexcept
+        : state_{before}, options_{options} {}
 
     /// Ends the batch: nothing may be added after it. Call it before `bytes` and `state`.
     constexpr void finish() noexcept {
-        if (how_.pads == pad_policy::skylake) [[unlikely]] { release_held(); }
+        if (options_.pads == pad_policy::skylake) [[unlikely]] { release_held(); }
     }
     [[nodiscard]] constexpr auto bytes() const noexcept -> byte_view {
         return byte_view{bytes_}.first(size_);
     }
-    [[nodiscard]] constexpr auto state() const noexcept -> writer_state const& { return now_; }
+    [[nodiscard]] constexpr auto state() const noexcept -> writer_state const& { return state_; }
     /// The rule that a packet broke, or `none`.
     [[nodiscard]] constexpr auto broken() const noexcept -> rule { return broken_; }
 
     /// Adds core clock cycles that pass between two packets.
-    constexpr void advance(uint64_t cycles) noexcept { now_.cycles += cycles; }
+    constexpr void advance(uint64_t cycles) noexcept { state_.cycles += cycles; }
 
     /// Writes the TNT buffer, then the TIPs that were deferred until after it.
     constexpr void flush() noexcept {
-        if (now_.tnt.count == 0) { return; }
+        if (state_.tnt.count == 0) { return; }
         // In an open block a decoder could take a short TNT for a BIP.
-        bool const is_short = now_.tnt.count <= packet::tnt_short::max_branches &&
-                              now_.items == packet::block::none;
+        bool const is_short = state_.tnt.count <= packet::tnt_short::max_branches &&
+                              state_.items == packet::block::none;
         if (is_short) {
-            write(packet::tnt_short::of(now_.tnt));
+            write(packet::tnt_short::of(state_.tnt));
         } else {
-            write(packet::tnt_long::of(now_.tnt));
+            write(packet::tnt_long::of(state_.tnt));
         }
-        now_.tnt = {};
-        for (unsigned i = 0; i < now_.deferred_count; ++i) {
-            uint64_t const ip = now_.deferred[i];
-            write(packet::tip::of(now_.form_of(ip, how_.ips), ip));
+        state_.tnt = {};
+        for (unsigned i = 0; i < state_.deferred_count; ++i) {
+            uint64_t const ip = state_.deferred[i];
+            write(packet::tip::of(state_.form_of(ip, options_.ips), ip));
         }
-        now_.deferred_count = 0;
+        state_.deferred_count = 0;
     }
 
     template <packet::packet_type Packet>
-    constexpr void add(Packet const& which) noexcept {
+    constexpr void add(Packet const& packet) noexcept {
         flush();
-        write(which, Packet::about.cyc_eligible == packet::cyc_rule::yes && now_.cyc_is_due(how_));
+        write(packet,
+              Packet::about.cyc_eligible == packet::cyc_rule::yes && state_.cyc_is_due(options_));
     }
-    constexpr void add(packet::any_packet const& which) noexcept {
-        if (which.kind() == packet::kind::none && broken_ == rule::none) {
+    constexpr void add(packet::any_packet const& packet) noexcept {
+        if (packet.kind() == packet::kind::none && broken_ == rule::none) {
             broken_ = rule::PKT_015;
         }
-        packet::visit<Packets>([this](auto const& one) { this->add(one); }, which);
+        packet::visit<Packets>([this](auto const& one) { this->add(one); }, packet);
     }
     /// A packet with an IP, in the form that the writer selects.
     template <class Packet>
     constexpr void add_ip(packet_ip ip) noexcept {
         flush();  // may change the last IP
-        add(Packet::of(now_.form_of(ip.value, how_.ips, same_as<Packet, packet::fup>), ip.value));
+        add(Packet::of(state_.form_of(ip.value, options_.ips, same_as<Packet, packet::fup>),
+                       ip.value));
     }
     /// Makes the next IP the first one of a context. Source: GEN-011.
-    constexpr void begin_context() noexcept { now_.has_context_ip = false; }
+    constexpr void begin_context() noexcept { state_.has_context_ip = false; }
     /// PADs up to a multiple of `alignment` bytes.
     constexpr void align_end(unsigned alignment) noexcept {
         release_held();
-        now_.ends_in_payload = false;
-        pad((alignment - now_.bytes % alignment) % alignment);
+        state_.ends_in_payload = false;
+        pad((alignment - state_.bytes % alignment) % alignment);
     }
     /// A CYC that belongs to no packet.
     constexpr void add_cycles() noexcept {
         flush();
-        write(packet::cyc::of(now_.cycles));
-        now_.cycles = 0;
+        write(packet::cyc::of(state_.cycles));
+        state_.cycles = 0;
     }
     /// A branch, which enters the TNT buffer. The CYC of a TNT is written before its first branch.
     constexpr void branch(bool taken) noexcept {
-        if (now_.tnt.count == 0 && now_.cyc_is_due(how_)) {
-            cyc_crosses_ = now_.cycles == now_.cycles_at_tnt;
-            write(packet::cyc::of(now_.cycles));
+        if (state_.tnt.count == 0 && state_.cyc_is_due(options_)) {
+            cyc_crosses_ = state_.cycles == state_.cycles_at_tnt;
+            write(packet::cyc::of(state_.cycles));
             cyc_crosses_ = false;
-            now_.cycles = 0;
+            state_.cycles = 0;
         }
-        now_.add_branch(taken);
-        if (now_.tnt.count >= how_.max_branches()) {
+        state_.add_branch(taken);
+        if (state_.tnt.count >= options_.max_branches()) {
             flush();
-            now_.cycles_at_tnt = now_.cycles;
+            state_.cycles_at_tnt = state_.cycles;
         }
     }
     /// A TIP, which is deferred until after the current TNT if the options allow it.
     constexpr void defer(packet_ip ip) noexcept {
-        bool const waits = how_.defers_tips && now_.tnt.count != 0 && !now_.cyc_is_due(how_) &&
-                           now_.deferred_count < writer_state::max_deferred;
+        bool const waits = options_.defers_tips && state_.tnt.count != 0 &&
+                           !state_.cyc_is_due(options_) &&
+                           state_.deferred_count < writer_state::max_deferred;
         if (!waits) { return add_ip<packet::tip>(ip); }
-        now_.deferred[now_.deferred_count] = ip.value;
-        ++now_.deferred_count;
+        state_.deferred[state_.deferred_count] = ip.value;
+        ++state_.deferred_count;
     }
 
     /// A PSB+. `before_each(kind)` is called before each of its packets.
@@ -18515,12 +18522,12 @@ public:
             broken_ = rule::PKT_135;
             return;
         }
-        auto const add_one = [&]<class Packet>(Packet const& which) {
+        auto const add_one = [&]<class Packet>(Packet const& packet) {
             before_each(Packet::about.id);
-            this->add(which);
+            this->add(packet);
         };
-        auto const add_if = [&](auto const& which) {
-            if (which.has_value) { add_one(which.value); }
+        auto const add_if = [&](auto const& packet) {
+            if (packet.has_value) { add_one(packet.value); }
         };
         auto const add_times = [&] {
             add_if(status.tsc);
@@ -18528,7 +18535,7 @@ public:
             add_if(status.cbr);
         };
         auto const add_context = [&] {
-            bool const before = now_.has_context_ip;
+            bool const before = state_.has_context_ip;
             add_if(status.pip);
             add_if(status.vmcs);
             return before;
@@ -18540,23 +18547,23 @@ public:
             add_ip<packet::fup>(status.fup.value);
         };
         add_one(packet::psb{});
-        if (how_.in_psb == psb_order::skylake) {
+        if (options_.in_psb == psb_order::skylake) {
             add_if(status.mode_tsx);
             add_exec();
             add_fup();
             bool const had_ip = add_context();
             add_times();
             // The context of a PSB+ does not change the form of the next IP here. Source: GEN-011.
-            if (how_.ips == ip_choice::icelake && !status.vmcs.has_value) {
-                now_.has_context_ip = had_ip;
+            if (options_.ips == ip_choice::icelake && !status.vmcs.has_value) {
+                state_.has_context_ip = had_ip;
             }
         } else {
             add_times();
             (void)add_context();
             add_if(status.mode_tsx);
-            if (how_.in_psb == psb_order::atom) { add_fup(); }
+            if (options_.in_psb == psb_order::atom) { add_fup(); }
             add_exec();
-            if (how_.in_psb != psb_order::atom) { add_fup(); }
+            if (options_.in_psb != psb_order::atom) { add_fup(); }
         }
         add_one(packet::psbend{});
     }
@@ -18579,18 +18586,18 @@ namespace detail {
 
 /// Appends the gathered branches and the packet after them, `count` bytes in all.
 template <class Sink>
-constexpr auto append_with_tnt(Sink& to, writer_state& now, wide_bits bytes,
+constexpr auto append_with_tnt(Sink& sink, writer_state& state, wide_bits bytes,
                                unsigned count) noexcept -> bool {
     bool const has_room = [&] {
         if constexpr (wide_packet_sink<Sink>) {
-            return to.append(bytes, size_t{count});
+            return sink.append(bytes, size_t{count});
         } else {
-            return to.append(byte_view{to_le(bytes)}.first(count));
+            return sink.append(byte_view{to_le(bytes)}.first(count));
         }
     }();
     if (has_room) {
-        now.tnt = {};
-        now.bytes += count;
+        state.tnt = {};
+        state.bytes += count;
     }
     return has_room;
 }
@@ -18608,43 +18615,45 @@ constexpr auto append_with_tnt(Sink& to, writer_state& now, wide_bits bytes,
 /// Appends the gathered branches as a TNT.short, if the options are plain. Returns false, and
 /// writes nothing, if they do not fit into one, or the sink has no room.
 template <packet_sink Sink>
-[[nodiscard]] constexpr auto append_tnt(Sink& to, writer_state& now) noexcept -> bool {
-    if (now.tnt.count > packet::tnt_short::max_branches) { return false; }
-    return detail::append_with_tnt(to, now, {packet::tnt_short::of(now.tnt).raw, 0}, 1);
+[[nodiscard]] constexpr auto append_tnt(Sink& sink, writer_state& state) noexcept -> bool {
+    if (state.tnt.count > packet::tnt_short::max_branches) { return false; }
+    return detail::append_with_tnt(sink, state, {packet::tnt_short::of(state.tnt).raw, 0}, 1);
 }
 
 /// Appends the gathered branches, if any, as a TNT.short, and a TIP, if the options are plain.
 /// Returns false, and writes nothing, if the branches do not fit into one, or the sink has no room.
 template <packet_sink Sink>
-[[nodiscard]] constexpr auto append_tip(Sink& to, writer_state& now, ip_choice how,
+[[nodiscard]] constexpr auto append_tip(Sink& sink, writer_state& state, ip_choice choice,
                                         uint64_t ip) noexcept -> bool {
-    if (now.tnt.count > packet::tnt_short::max_branches) { return false; }
-    auto const which = packet::tip::of(now.form_of_any_kind(ip, how), ip);
-    wide_bits bytes = which.raw;
-    unsigned count = packet::tip::length_of(which.raw, packet::block::none);
-    if (now.tnt.count != 0) {
-        bytes = {bytes.low << 8 | packet::tnt_short::of(now.tnt).raw,
+    if (state.tnt.count > packet::tnt_short::max_branches) { return false; }
+    auto const packet = packet::tip::of(state.form_of_any_kind(ip, choice), ip);
+    wide_bits bytes = packet.raw;
+    unsigned count = packet::tip::length_of(packet.raw, packet::block::none);
+    if (state.tnt.count != 0) {
+        bytes = {bytes.low << 8 | packet::tnt_short::of(state.tnt).raw,
                  bytes.high << 8 | bytes.low >> 56};
         ++count;
     }
-    if (!detail::append_with_tnt(to, now, bytes, count)) { return false; }
-    now.last_ip = ip;
-    now.has_last_ip = now.has_context_ip = true;
+    if (!detail::append_with_tnt(sink, state, bytes, count)) { return false; }
+    state.last_ip = ip;
+    state.has_last_ip = state.has_context_ip = true;
     return true;
 }
 
 /// As `append_tnt`, also with `pad_policy::skylake`. Returns false with other PADs.
 template <packet_sink Sink>
-[[nodiscard]] constexpr auto append_aligned_tnt(Sink& to, writer_state& now,
-                                                writer_options const& how) noexcept -> bool {
-    if (now.tnt.count > packet::tnt_short::max_branches) { return false; }
-    wide_bits const bytes{packet::tnt_short::of(now.tnt).raw, 0};
-    if (how.pads == pad_policy::none) { return detail::append_with_tnt(to, now, bytes, 1); }
-    if (how.pads != pad_policy::skylake) { return false; }
-    unsigned const pads = detail::pads_before(now.bytes, now.ends_in_payload, {.whole = 1});
-    if (!detail::append_with_tnt(to, now, detail::moved(bytes, pads), pads + 1)) { return false; }
-    now.cycles_at_tnt = now.cycles;
-    now.ends_in_payload = false;
+[[nodiscard]] constexpr auto append_aligned_tnt(Sink& sink, writer_state& state,
+                                                writer_options const& options) noexcept -> bool {
+    if (state.tnt.count > packet::tnt_short::max_branches) { return false; }
+    wide_bits const bytes{packet::tnt_short::of(state.tnt).raw, 0};
+    if (options.pads == pad_policy::none) { return detail::append_with_tnt(sink, state, bytes, 1); }
+    if (options.pads != pad_policy::skylake) { return false; }
+    unsigned const pads = detail::pads_before(state.bytes, state.ends_in_payload, {.whole = 1});
+    if (!detail::append_with_tnt(sink, state, detail::moved(bytes, pads), pads + 1)) {
+        return false;
+    }
+    state.cycles_at_tnt = state.cycles;
+    state.ends_in_payload = false;
     return true;
 }
 
@@ -18654,33 +18663,33 @@ template <packet_sink Sink>
 /// noinline: inlined, branches take 5 % more instructions (clang 19).
 template <packet_sink Sink>
 PTSPEC_ATTRIBUTE(noinline) [[nodiscard]]
-constexpr auto append_aligned_tip(Sink& to, writer_state& now, writer_options const& how,
+constexpr auto append_aligned_tip(Sink& sink, writer_state& state, writer_options const& options,
                                   uint64_t ip) noexcept -> bool {
-    bool const is_padded = how.pads == pad_policy::skylake;
-    if (how.cyc || now.tnt.count > packet::tnt_short::max_branches) { return false; }
-    if (how.pads != pad_policy::none && !is_padded) { return false; }
-    auto const which = packet::tip::of(now.form_of(ip, how.ips), ip);
-    unsigned const length = packet::tip::length_of(which.raw, packet::block::none);
+    bool const is_padded = options.pads == pad_policy::skylake;
+    if (options.cyc || state.tnt.count > packet::tnt_short::max_branches) { return false; }
+    if (options.pads != pad_policy::none && !is_padded) { return false; }
+    auto const packet = packet::tip::of(state.form_of(ip, options.ips), ip);
+    unsigned const length = packet::tip::length_of(packet.raw, packet::block::none);
     bool const is_wide = length >= 7;
-    bool const has_tnt = now.tnt.count != 0;
-    bool const after = now.ends_in_payload;
+    bool const has_tnt = state.tnt.count != 0;
+    bool const after = state.ends_in_payload;
     unsigned first = 0;
     unsigned second = 0;
     if (is_padded) {
-        first = has_tnt ? detail::pads_before(now.bytes, after, {.whole = 1}) : 0;
-        second = detail::pads_before(now.bytes + (has_tnt ? first + 1 : 0), after && !has_tnt,
+        first = has_tnt ? detail::pads_before(state.bytes, after, {.whole = 1}) : 0;
+        second = detail::pads_before(state.bytes + (has_tnt ? first + 1 : 0), after && !has_tnt,
                                      {.whole = length, .head = 1, .ends = is_wide});
     }
     unsigned const before = has_tnt ? first + 1 : 0;
     if (before + second + length > 16) { return false; }
-    uint64_t const tnt = has_tnt ? packet::tnt_short::of(now.tnt).raw : 0;
+    uint64_t const tnt = has_tnt ? packet::tnt_short::of(state.tnt).raw : 0;
     wide_bits const one = detail::moved({tnt, 0}, first);
-    wide_bits const two = detail::moved(which.raw, before + second);
+    wide_bits const two = detail::moved(packet.raw, before + second);
     wide_bits const bytes{one.low | two.low, one.high | two.high};
-    if (!detail::append_with_tnt(to, now, bytes, before + second + length)) { return false; }
-    now.last_ip = ip;
-    now.has_last_ip = now.has_context_ip = true;
-    now.ends_in_payload = is_padded && is_wide;
+    if (!detail::append_with_tnt(sink, state, bytes, before + second + length)) { return false; }
+    state.last_ip = ip;
+    state.has_last_ip = state.has_context_ip = true;
+    state.ends_in_payload = is_padded && is_wide;
     return true;
 }
 
@@ -18700,14 +18709,14 @@ struct encode_table {
     uint64_t fixed[rows];      ///< mask of the fixed bits in bits 63:0
     uint64_t value[rows];      ///< the value of these bits
     uint64_t zero_high[rows];  ///< mask of the bits in 127:64 that are 0
-    uint64_t least[rows];      ///< the least value of bits 63:0
+    uint64_t min_value[rows];  ///< the least value of bits 63:0
     /// The length in bytes; 0 in an unused row. A packet that claims more bytes than `lengths`
     /// selects a row of another kind, which has another length, or one after all rows.
     uint8_t length[rows + (256 - lengths)];
 
-    [[nodiscard]] static constexpr auto row_of(packet::kind which, unsigned bytes) noexcept
+    [[nodiscard]] static constexpr auto row_of(packet::kind kind, unsigned bytes) noexcept
         -> size_t {
-        return underlying(which) % packet::kind_count * lengths + bytes;
+        return underlying(kind) % packet::kind_count * lengths + bytes;
     }
     /// Adds a row for the packets of `bytes` bytes whose bits in the mask `selectors` equal `bits`.
     /// If the row of this length is in use, sets the spare row of the kind, at length 0, which no
@@ -18722,7 +18731,7 @@ struct encode_table {
         fixed[row] = ~whole.low | same.low;
         value[row] = bits.low;
         zero_high[row] = ~whole.high | same.high;
-        if constexpr (requires { Packet::min_raw; }) { least[row] = Packet::min_raw; }
+        if constexpr (requires { Packet::min_raw; }) { min_value[row] = Packet::min_raw; }
         length[row] = static_cast<uint8_t>(bytes);
     }
     /// True when this row describes the packet.
@@ -18731,13 +18740,13 @@ struct encode_table {
         -> bool {
         // Four branches that predict well cost less than combining the conditions into one.
         return bytes == length[row] && (low & fixed[row]) == value[row] &&
-               (high & zero_high[row]) == 0 && low >= least[row];
+               (high & zero_high[row]) == 0 && low >= min_value[row];
     }
     /// True when the packet is valid and can be written unchanged.
     [[nodiscard]]
-    constexpr auto accepts(packet::kind which, unsigned bytes, uint64_t low,
+    constexpr auto accepts(packet::kind kind, unsigned bytes, uint64_t low,
                            uint64_t high) const noexcept -> bool {
-        size_t const row = row_of(which, bytes);
+        size_t const row = row_of(kind, bytes);
         if (matches(row, bytes, low, high)) [[likely]] { return true; }
         return matches(row - bytes, bytes, low, high) ||
                (row == row_of(packet::kind::psb, packet::psb::max_bytes) && bytes == length[row] &&
@@ -18763,10 +18772,10 @@ constexpr void add_to_table(encode_table& all) noexcept {
         }
     } else if constexpr (requires { payload::size(0); }) {
         using selector = packet::payload_selector<Packet>;
-        constexpr uint64_t most = low_bits(selector::width);
+        constexpr uint64_t max_value = low_bits(selector::width);
         wide_bits const selects = to_wide(
-            Packet{typename Packet::raw_type{}}.with(selector{wrapped{most}}).raw);
-        for (uint64_t i = 0; i <= most; ++i) {
+            Packet{typename Packet::raw_type{}}.with(selector{wrapped{max_value}}).raw);
+        for (uint64_t i = 0; i <= max_value; ++i) {
             unsigned const bytes = payload::size(i);
             if (bytes == packet::undefined_size) { continue; }
             all.set<Packet>(Packet::head_bytes + bytes, selects,
@@ -18826,15 +18835,16 @@ template <class Sink, class Packets = packet::all>
 class writer {
 public:
     /// The writer borrows the sink, which must outlive it.
-    constexpr explicit writer(Sink& to, writer_options how = {}) noexcept
-        : to_{detail::checked_sink(to)}, how_{how} {}
+    constexpr explicit writer(Sink& sink, writer_options options = {}) noexcept
+        : sink_{detail::checked_sink(sink)}, options_{options} {}
 
     /// A conditional branch, or a compressed return, which counts as taken. The TNT is written when
     /// it is full, before the next packet, or by `flush`.
     [[nodiscard]] constexpr auto branch(bool taken) noexcept -> rule {
-        bool const begins = now_.tnt.count == 0;
-        if (now_.tnt.count + 1 < how_.max_branches() && !(begins && now_.cyc_is_due(how_))) {
-            now_.add_branch(taken);
+        bool const begins = state_.tnt.count == 0;
+        if (state_.tnt.count + 1 < options_.max_branches() &&
+            !(begins && state_.cyc_is_due(options_))) {
+            state_.add_branch(taken);
             needs_slow_path_ = true;
             return rule::none;
         }
@@ -18848,34 +18858,34 @@ public:
     template <class Packet>
         requires derived_from<Packet, packet::ip_packet<Packet>>
     [[nodiscard]] constexpr auto put_ip(uint64_t ip) noexcept -> rule {
-        if (can_write_directly()) { return put(Packet::of(now_.form_of(ip, how_.ips), ip)); }
+        if (can_write_directly()) { return put(Packet::of(state_.form_of(ip, options_.ips), ip)); }
         return write_batch([&](packet_batch<Packets>& all) { all.template add_ip<Packet>(ip); });
     }
     /// A packet, unchanged.
     template <packet::packet_type Packet>
-    [[nodiscard]] constexpr auto put(Packet const& which) noexcept -> rule {
+    [[nodiscard]] constexpr auto put(Packet const& packet) noexcept -> rule {
         bool const eligible = Packet::about.cyc_eligible == packet::cyc_rule::yes;
-        if (!can_write_directly() || (eligible && now_.cyc_is_due(how_))) {
-            return write_batch([&](packet_batch<Packets>& all) { all.add(which); });
+        if (!can_write_directly() || (eligible && state_.cyc_is_due(options_))) {
+            return write_batch([&](packet_batch<Packets>& all) { all.add(packet); });
         }
-        auto const code = packet::encode_wide<Packet, Packets>(which, now_.items);
+        auto const code = packet::encode_wide<Packet, Packets>(packet, state_.items);
         if (!code) { return code.broken; }
         if (!append(code.bytes, code.length)) { return rule::PKT_347; }
-        now_.record(which, code.length);
+        state_.record(packet, code.length);
         return finish_write();
     }
     [[nodiscard]]
-    constexpr auto put(packet::any_packet const& which) noexcept -> rule {
-        packet::kind const kind = which.kind();
-        unsigned const length = which.length();
-        uint64_t const low = hide_from_optimizer(which.raw().low);
-        uint64_t const high = hide_from_optimizer(which.raw().high);
+    constexpr auto put(packet::any_packet const& packet) noexcept -> rule {
+        packet::kind const kind = packet.kind();
+        unsigned const length = packet.length();
+        uint64_t const low = hide_from_optimizer(packet.raw().low);
+        uint64_t const high = hide_from_optimizer(packet.raw().high);
         if (needs_slow_path_ || !table.accepts(kind, length, low, high)) {
-            return slow_path(which);
+            return slow_path(packet);
         }
         if (!append({low, high}, length)) { return rule::PKT_347; }
         update_last_ip(kind, low, high);
-        now_.bytes += length;
+        state_.bytes += length;
         return rule::none;
     }
     /// Packets, unchanged and in order, up to the first that breaks a rule.
@@ -18901,29 +18911,30 @@ public:
     }
 
     /// Adds core clock cycles.
-    constexpr void advance(uint64_t cycles) noexcept { now_.cycles += cycles; }
+    constexpr void advance(uint64_t cycles) noexcept { state_.cycles += cycles; }
 
-    [[nodiscard]] constexpr auto state() const noexcept -> writer_state const& { return now_; }
+    [[nodiscard]] constexpr auto state() const noexcept -> writer_state const& { return state_; }
 
 private:
     static constexpr detail::encode_table const& table = detail::encode_tables<Packets>::table;
 
     /// True when no branch is pending in the TNT buffer and packets need no PADs.
     [[nodiscard]] constexpr auto can_write_directly() const noexcept -> bool {
-        return now_.tnt.count == 0 && how_.pads == pad_policy::none;
+        return state_.tnt.count == 0 && options_.pads == pad_policy::none;
     }
     /// Called after a write: updates whether the next packet can be written through the table.
     constexpr auto finish_write() noexcept -> rule {
-        needs_slow_path_ = !can_write_directly() || how_.cyc || how_.ips > ip_choice::shortest ||
-                           now_.items != packet::block::none;
+        needs_slow_path_ = !can_write_directly() || options_.cyc ||
+                           options_.ips > ip_choice::shortest ||
+                           state_.items != packet::block::none;
         return rule::none;
     }
     [[nodiscard]]
     constexpr auto append(wide_bits bytes, unsigned count) noexcept -> bool {
         if constexpr (wide_packet_sink<Sink>) {
-            return to_.append(bytes, size_t{count});
+            return sink_.append(bytes, size_t{count});
         } else {
-            return to_.append(byte_view{to_le(bytes)}.first(count));
+            return sink_.append(byte_view{to_le(bytes)}.first(count));
         }
     }
     /// Writes packets through the table, and returns how many: up to the first that the table does
@@ -18932,25 +18943,25 @@ private:
     /// No branch depends on the packet kind, which is unpredictable.
     constexpr auto put_by_table(packet::any_packet const* first, size_t count) noexcept -> size_t {
         if constexpr (derived_from<Sink, byte_buffer>) {
-            size_t const most = to_.room() / detail::lookahead_bytes;
-            if (count > most) { count = most; }
-            uint8_t* place = to_.end();
+            size_t const max_packets = sink_.room() / detail::lookahead_bytes;
+            if (count > max_packets) { count = max_packets; }
+            uint8_t* place = sink_.end();
             size_t written = 0;
             for (; written < count; ++written) {
-                packet::any_packet const& which = first[written];
+                packet::any_packet const& packet = first[written];
                 // Hidden, so that the halves are two scalar registers and not one vector.
-                uint64_t const low = hide_from_optimizer(which.raw().low);
-                uint64_t const high = hide_from_optimizer(which.raw().high);
-                unsigned const length = which.length();
-                if (!table.accepts(which.kind(), length, low, high)) { break; }
+                uint64_t const low = hide_from_optimizer(packet.raw().low);
+                uint64_t const high = hide_from_optimizer(packet.raw().high);
+                unsigned const length = packet.length();
+                if (!table.accepts(packet.kind(), length, low, high)) { break; }
                 store_le64(place, low);
                 store_le64(place + 8, high);
                 place += length;
             }
             update_last_ips(first, written);
-            auto const bytes = static_cast<size_t>(place - to_.end());
-            now_.bytes += bytes;
-            to_.grow(bytes);
+            auto const bytes = static_cast<size_t>(place - sink_.end());
+            state_.bytes += bytes;
+            sink_.grow(bytes);
             return written;
         } else {
             return 0;
@@ -18959,8 +18970,8 @@ private:
     /// Updates the last IP after packets written through the table, beginning with the last of them
     /// that does not depend on the IP before it.
     constexpr void update_last_ips(packet::any_packet const* first, size_t count) noexcept {
-        auto const sets_whole_ip = [](packet::any_packet const& which) {
-            return detail::ip_updates.kept[ip_form_of(which.kind(), which.raw().low)] == 0;
+        auto const sets_whole_ip = [](packet::any_packet const& packet) {
+            return detail::ip_updates.kept[ip_form_of(packet.kind(), packet.raw().low)] == 0;
         };
         size_t at = count;
         while (at > 0 && !sets_whole_ip(first[at - 1])) { --at; }
@@ -18969,41 +18980,41 @@ private:
         }
     }
     /// Updates the last IP after one packet, without a branch.
-    constexpr void update_last_ip(packet::kind which, uint64_t low, uint64_t high) noexcept {
-        unsigned const form = ip_form_of(which, low);
+    constexpr void update_last_ip(packet::kind kind, uint64_t low, uint64_t high) noexcept {
+        unsigned const form = ip_form_of(kind, low);
         // A load of one byte, as large as the store before it, so that the store forwards to it.
-        unsigned const had = hide_from_optimizer(unsigned{now_.has_last_ip});
+        unsigned const had = hide_from_optimizer(unsigned{state_.has_last_ip});
         unsigned const has = form - 1 < detail::clears_ip - 1U ? 1 : 0;
-        unsigned const keeps = which == packet::kind::psb || which == packet::kind::ovf ? 0 : 1;
-        now_.has_last_ip = (has | (had & keeps)) != 0;
-        now_.last_ip = detail::updated_ip(detail::ip_update_of(form), low >> 8 | high << 56,
-                                          now_.last_ip);
+        unsigned const keeps = kind == packet::kind::psb || kind == packet::kind::ovf ? 0 : 1;
+        state_.has_last_ip = (has | (had & keeps)) != 0;
+        state_.last_ip = detail::updated_ip(detail::ip_update_of(form), low >> 8 | high << 56,
+                                            state_.last_ip);
     }
     /// The IP form of a packet, as in `opcode_info`.
-    [[nodiscard]] static constexpr auto ip_form_of(packet::kind which, uint64_t low) noexcept
+    [[nodiscard]] static constexpr auto ip_form_of(packet::kind kind, uint64_t low) noexcept
         -> unsigned {
-        return which == packet::kind::psb ? detail::clears_ip
-                                          : detail::opcode_infos<Packets>.form[low & 0xFF];
+        return kind == packet::kind::psb ? detail::clears_ip
+                                         : detail::opcode_infos<Packets>.form[low & 0xFF];
     }
-    constexpr auto slow_path(packet::any_packet const& which) noexcept -> rule {
-        if (which.kind() == packet::kind::none) { return rule::PKT_015; }
-        return packet::visit<Packets>([this](auto const& one) { return this->put(one); }, which);
+    constexpr auto slow_path(packet::any_packet const& packet) noexcept -> rule {
+        if (packet.kind() == packet::kind::none) { return rule::PKT_015; }
+        return packet::visit<Packets>([this](auto const& one) { return this->put(one); }, packet);
     }
     /// Writes the packets that `add` adds to a batch.
     template <class Add>
     constexpr auto write_batch(Add const& add) noexcept -> rule {
-        packet_batch<Packets> all{now_, how_};
+        packet_batch<Packets> all{state_, options_};
         add(all);
         all.finish();
         if (all.broken() != rule::none) { return all.broken(); }
-        if (!all.bytes().empty() && !to_.append(all.bytes())) { return rule::PKT_347; }
-        now_ = all.state();
+        if (!all.bytes().empty() && !sink_.append(all.bytes())) { return rule::PKT_347; }
+        state_ = all.state();
         return finish_write();
     }
 
-    choose_t<packet_sink<Sink>, Sink, detail::full_sink const>& to_;
-    writer_options how_;
-    writer_state now_{};
+    choose_t<packet_sink<Sink>, Sink, detail::full_sink const>& sink_;
+    writer_options options_;
+    writer_state state_{};
     bool needs_slow_path_ = true;  // the table cannot be used for the next packet
 };
 
@@ -19047,14 +19058,14 @@ template <class Packets = packet::all>  // a plain function doubles the cost of 
 [[nodiscard]] constexpr auto synthetic_psb(prefix_state const& from) noexcept -> synthetic_prefix {
     synthetic_prefix made;
     byte_buffer out{made.bytes.bytes};
-    writer<byte_buffer, Packets> to{out};
-    made.broken = to.put(from.status);
+    writer<byte_buffer, Packets> output{out};
+    made.broken = output.put(from.status);
     if (made && from.last_ip.has_value && !from.status.fup.has_value) {
         using packet::ip_bytes;
         uint64_t const ip = from.last_ip.value;
-        made.broken = to.put(packet::tip_pge::of(ip_bytes::full, ip));
-        if (made) { made.broken = to.put(packet::fup::of(ip_bytes::full, ip)); }
-        if (made) { made.broken = to.put(packet::tip_pgd{}); }
+        made.broken = output.put(packet::tip_pge::of(ip_bytes::full, ip));
+        if (made) { made.broken = output.put(packet::fup::of(ip_bytes::full, ip)); }
+        if (made) { made.broken = output.put(packet::tip_pgd{}); }
     }
     made.size = made ? out.size() : 0;
     return made;
@@ -19069,8 +19080,8 @@ struct first_ip_form {
     constexpr auto operator()(packet::psb const&, packet_place) noexcept -> bool { return false; }
     template <class Packet>
         requires derived_from<Packet, packet::ip_packet<Packet>>
-    constexpr auto operator()(Packet const& which, packet_place) noexcept -> bool {
-        auto const form = which.template get<typename Packet::IPBytes>();
+    constexpr auto operator()(Packet const& packet, packet_place) noexcept -> bool {
+        auto const form = packet.template get<typename Packet::IPBytes>();
         is_relative = form == packet::ip_bytes::update_16 || form == packet::ip_bytes::update_32 ||
                       form == packet::ip_bytes::update_48;
         return form == packet::ip_bytes::suppressed;
@@ -24716,7 +24727,7 @@ struct unit_codec {
             each(self.ctl_at_start.raw);
             each(self.ended_by);
             each(self.flushing, 2);
-            each(self.calls, trace::return_stack::most);
+            each(self.calls, trace::return_stack::max_count);
             each(self.bytes);
         }
     };
@@ -24800,7 +24811,7 @@ template <size_t Depth>
 struct unit_image {
     /// The maximum size in bytes.
     static constexpr size_t max_bytes = detail::unit_codec::min_bytes<Depth>() +
-                                        sizeof(uint64_t) * trace::return_stack::most + Depth;
+                                        sizeof(uint64_t) * trace::return_stack::max_count + Depth;
 
     byte_array<max_bytes> bytes{};
     size_t size = 0;

@@ -137,7 +137,7 @@ private:
 
     /// The packet's name; empty for damage.
     static auto name_of(trace::violation const& one) -> std::string_view {
-        return one.which == packet::kind::none ? std::string_view{} : listing::name(one.which);
+        return one.kind == packet::kind::none ? std::string_view{} : listing::name(one.kind);
     }
     static auto text_of(rule broken) -> std::string_view {
         auto const text = describe(broken);

@@ -132,7 +132,7 @@ struct unit_codec {
             each(self.ctl_at_start.raw);
             each(self.ended_by);
             each(self.flushing, 2);
-            each(self.calls, trace::return_stack::most);
+            each(self.calls, trace::return_stack::max_count);
             each(self.bytes);
         }
     };
@@ -216,7 +216,7 @@ template <size_t Depth>
 struct unit_image {
     /// The maximum size in bytes.
     static constexpr size_t max_bytes = detail::unit_codec::min_bytes<Depth>() +
-                                        sizeof(uint64_t) * trace::return_stack::most + Depth;
+                                        sizeof(uint64_t) * trace::return_stack::max_count + Depth;
 
     byte_array<max_bytes> bytes{};
     size_t size = 0;

@@ -53,7 +53,7 @@ enum class resumption : uint8_t {
 struct violation {
     uint64_t offset = 0;  ///< where the packet begins, in bytes from the start of the trace
     rule broken = rule::none;
-    packet::kind which = packet::kind::none;  ///< of damage to the bytes: none
+    packet::kind kind = packet::kind::none;  ///< of damage to the bytes: none
     /// Not an error: the trace ends inside of a packet (PKT-255), or CR3 changed in a way that may
     /// have no packet (GEN-344).
     bool is_note = false;
@@ -87,21 +87,21 @@ struct execution_state {
     uint64_t vmcs = 0;  ///< the base address of the current VMCS; all ones: none
 
     /// Takes the value of a packet.
-    constexpr void take(packet::pip which) noexcept {
+    constexpr void take(packet::pip packet) noexcept {
         has_cr3 = true;
-        cr3 = which.get<packet::pip::CR3>();
-        non_root = which.get<packet::pip::NR>();
+        cr3 = packet.get<packet::pip::CR3>();
+        non_root = packet.get<packet::pip::NR>();
     }
-    constexpr void take(packet::vmcs which) noexcept {
+    constexpr void take(packet::vmcs packet) noexcept {
         has_vmcs = true;
-        vmcs = which.get<packet::vmcs::base>();
+        vmcs = packet.get<packet::vmcs::base>();
     }
-    constexpr void take(packet::mode_exec which) noexcept {
-        code_bits = static_cast<uint8_t>(which.code_bits());
-        interrupts = which.get<packet::mode_exec::IF>();
+    constexpr void take(packet::mode_exec packet) noexcept {
+        code_bits = static_cast<uint8_t>(packet.code_bits());
+        interrupts = packet.get<packet::mode_exec::IF>();
     }
-    constexpr void take(packet::mode_tsx which) noexcept {
-        transaction = which.get<packet::mode_tsx::InTX>();
+    constexpr void take(packet::mode_tsx packet) noexcept {
+        transaction = packet.get<packet::mode_tsx::InTX>();
     }
 
     friend constexpr auto operator==(execution_state const&, execution_state const&)

@@ -21,7 +21,7 @@ namespace ptspec::trace {
 ///   cycles later: they are more than n - 1 and less than n + 1 cycles apart. The later one is in
 ///   [T + (n - 1) * min, T + 1 + (n + 1) * max]. A `time_point` has these bounds for n = 0.
 /// - With a threshold of N cycles, a TSC or MTC without a CYC is less than N cycles later than the
-///   last CYC, from packet the next CYC counts: T + (n - N) * min, T + 1 + (n + 1) * max. The
+///   last CYC, from which the next CYC counts: T + (n - N) * min, T + 1 + (n + 1) * max. The
 ///   bounds from the last CYC hold, too, unless the counter stopped: then a TSC follows.
 /// - Between two CYCs with a CBR between them, cycles have either ratio.
 ///

@@ -91,9 +91,9 @@ struct event {
 namespace detail {
 
 /// The event type of a packet, other than the packets of branches and overflows.
-constexpr auto type_of(packet::kind which) noexcept -> event_type {
+constexpr auto type_of(packet::kind packet_kind) noexcept -> event_type {
     using packet::kind;
-    switch (which) {
+    switch (packet_kind) {
         case kind::pip: return event_type::paging;
         case kind::vmcs: return event_type::vmcs;
         case kind::mode_exec: return event_type::exec_mode;

@@ -19,10 +19,10 @@ struct event_names<Type, index_list<Index...>> {
 
 /// The name of a type of events, as `event_type` spells it; empty for other values.
 template <same_as<event_type> Type>  // a plain function adds 7 % to including events.hpp
-[[nodiscard]] constexpr auto name_of(Type which) noexcept -> text {
+[[nodiscard]] constexpr auto name_of(Type value) noexcept -> text {
     constexpr size_t count = size_t{underlying(Type::end)} + 1;
     using names = detail::event_names<Type, make_index_list<count>>;
-    return underlying(which) < count ? names::all[underlying(which)] : text{};
+    return underlying(value) < count ? names::all[underlying(value)] : text{};
 }
 
 }  // namespace ptspec::trace

@@ -33,16 +33,16 @@ template <event_clock Clock = no_clock, opcode_hook Hook = no_hook, class Packet
           unsigned Room = 32>
 class event_reader : public read_by_next<event> {
 public:
-    /// Reads a whole trace from its first PSB on; from its first byte if `how.sync` is false. Then
-    /// IPs, and the state of the processor, are unknown up to the first PSB.
+    /// Reads a whole trace from its first PSB on; from its first byte if `options.sync` is false.
+    /// Then IPs, and the state of the processor, are unknown up to the first PSB.
     constexpr explicit event_reader(borrowed_bytes whole, Clock clock = {},
                                     cpu::quirk_set quirks = {}, Hook hook = {},
-                                    reader_options how = from_first_psb) noexcept
-        : reader_{whole, how, hook}, errata_{quirks}, state_{clock, quirks, how.sync} {}
+                                    reader_options options = from_first_psb) noexcept
+        : reader_{whole, options, hook}, errata_{quirks}, state_{clock, quirks, options.sync} {}
     /// Reads a trace that arrives in chunks.
     constexpr explicit event_reader(Clock clock = {}, cpu::quirk_set quirks = {}, Hook hook = {},
-                                    reader_options how = from_first_psb) noexcept
-        : reader_{how, hook}, errata_{quirks}, state_{clock, quirks, how.sync} {}
+                                    reader_options options = from_first_psb) noexcept
+        : reader_{options, hook}, errata_{quirks}, state_{clock, quirks, options.sync} {}
 
     template <class Other>
         requires(!event_clock<Other>)

@@ -75,8 +75,8 @@ public:
         position_ -= in_chunk;
         carry_unread_ = static_cast<uint8_t>(carry_unread_ + count - in_chunk);
     }
-    constexpr void seek(size_t to) noexcept {
-        position_ = to;
+    constexpr void seek(size_t position) noexcept {
+        position_ = position;
         carry_unread_ = 0;
     }
 

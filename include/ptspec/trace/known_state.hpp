@@ -25,24 +25,24 @@ public:
 
     /// Takes the value of a packet; `is_on` is PacketEn. Returns false if the value known before
     /// differs.
-    constexpr auto take(packet::mode_exec which, bool is_on) noexcept -> bool {
-        auto const bits = static_cast<uint8_t>(which.code_bits());
+    constexpr auto take(packet::mode_exec packet, bool is_on) noexcept -> bool {
+        auto const bits = static_cast<uint8_t>(packet.code_bits());
         bool const agrees = !has(mode) || code_bits_ == bits;
         code_bits_ = bits;
         learn(mode, is_on);
         return agrees;
     }
-    constexpr auto take(packet::mode_tsx which, bool is_on) noexcept -> bool {
-        bool const in_tx = which.get<packet::mode_tsx::InTX>();
+    constexpr auto take(packet::mode_tsx packet, bool is_on) noexcept -> bool {
+        bool const in_tx = packet.get<packet::mode_tsx::InTX>();
         bool const agrees = !has(tsx) || in_tx_ == in_tx;
         in_tx_ = in_tx;
         learn(tsx, is_on);
         return agrees;
     }
     /// If NR differs, a VM exit or entry without a PIP came between.
-    constexpr auto take(packet::pip which, bool is_on) noexcept -> bool {
-        uint64_t const value = which.get<packet::pip::CR3>();
-        bool const nr = which.get<packet::pip::NR>();
+    constexpr auto take(packet::pip packet, bool is_on) noexcept -> bool {
+        uint64_t const value = packet.get<packet::pip::CR3>();
+        bool const nr = packet.get<packet::pip::NR>();
         bool const agrees = !has(cr3) || nr_ != nr || cr3_ == value;
         cr3_ = value;
         nr_ = nr;
@@ -50,9 +50,9 @@ public:
         return agrees;
     }
     /// Takes a packet that reports an SMI, RSM, VM exit or VM entry.
-    constexpr void take(packet::cfe which) noexcept {
+    constexpr void take(packet::cfe packet) noexcept {
         using enum packet::cfe_type;
-        switch (which.get<packet::cfe::type>()) {
+        switch (packet.get<packet::cfe::type>()) {
             case SMI:
             case RSM:
             case VMENTRY:
@@ -75,11 +75,11 @@ private:
     static constexpr uint8_t tsx = 2;
     static constexpr uint8_t cr3 = 4;
 
-    [[nodiscard]] constexpr auto has(uint8_t which) const noexcept -> bool {
-        return (known_ & which) != 0;
+    [[nodiscard]] constexpr auto has(uint8_t bit) const noexcept -> bool {
+        return (known_ & bit) != 0;
     }
-    constexpr void learn(uint8_t which, bool is_on) noexcept {
-        known_ = static_cast<uint8_t>(is_on ? known_ | which : known_ & ~which);
+    constexpr void learn(uint8_t bit, bool is_on) noexcept {
+        known_ = static_cast<uint8_t>(is_on ? known_ | bit : known_ & ~bit);
     }
 
     uint8_t known_ = 0;  ///< a bit for each value

@@ -15,10 +15,10 @@ struct packet_counts {
     uint64_t resyncs = 0;
 
     /// Counts `count` packets of one kind and length.
-    constexpr void add(packet::kind which, unsigned length, uint64_t count = 1) noexcept {
-        if (which == packet::kind::none) { return; }
-        packets[underlying(which)] += count;
-        bytes[underlying(which)] += count * length;
+    constexpr void add(packet::kind kind, unsigned length, uint64_t count = 1) noexcept {
+        if (kind == packet::kind::none) { return; }
+        packets[underlying(kind)] += count;
+        bytes[underlying(kind)] += count * length;
     }
     /// Counts one item of a reader.
     constexpr void add(item const& one) noexcept {
@@ -41,8 +41,8 @@ struct packet_counts {
         return *this;
     }
 
-    [[nodiscard]] constexpr auto of(packet::kind which) const noexcept -> uint64_t {
-        return which == packet::kind::none ? 0 : packets[underlying(which)];
+    [[nodiscard]] constexpr auto of(packet::kind kind) const noexcept -> uint64_t {
+        return kind == packet::kind::none ? 0 : packets[underlying(kind)];
     }
     /// All packets, including the unknown ones.
     [[nodiscard]] constexpr auto total() const noexcept -> uint64_t {
@@ -63,9 +63,9 @@ struct counter {
     Boundary& boundary;
 
     template <packet::packet_type Packet>
-    constexpr void operator()(Packet const&, packet_place where) const {
-        sum.add(Packet::about.id, where.length);
-        boundary(Packet::about.id, where.offset, where.length);
+    constexpr void operator()(Packet const&, packet_place place) const {
+        sum.add(Packet::about.id, place.length);
+        boundary(Packet::about.id, place.offset, place.length);
     }
     constexpr void operator()(item const& other) const { sum.add(other); }
 };

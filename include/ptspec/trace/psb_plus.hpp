@@ -33,32 +33,32 @@ struct psb_plus {
         has_ip = false;
     }
     /// True if the PSB+ has a packet of this kind. A FUP counts only if it has an IP.
-    [[nodiscard]] constexpr auto has(packet::kind which) const noexcept -> bool {
-        return kinds.has(which);
+    [[nodiscard]] constexpr auto has(packet::kind kind) const noexcept -> bool {
+        return kinds.has(kind);
     }
     /// Adds a packet after the PSB. A packet that is no status packet changes nothing.
-    constexpr void add(packet::any_packet const& which, packet_place where) noexcept {
+    constexpr void add(packet::any_packet const& packet, packet_place place) noexcept {
         using packet::kind;
-        switch (which.kind()) {
+        switch (packet.kind()) {
             case kind::fup: {
-                auto const one = which.as<packet::fup>();
+                auto const one = packet.as<packet::fup>();
                 if (!one.has_ip()) { return; }
                 has_ip = true;
-                ip = where.ip;
-                fup_offset = where.offset;
+                ip = place.ip;
+                fup_offset = place.offset;
                 fup = one;
                 break;
             }
-            case kind::tsc: tsc = which.as<packet::tsc>(); break;
-            case kind::tma: tma = which.as<packet::tma>(); break;
-            case kind::cbr: cbr = which.as<packet::cbr>(); break;
-            case kind::pip: pip = which.as<packet::pip>(); break;
-            case kind::vmcs: vmcs = which.as<packet::vmcs>(); break;
-            case kind::mode_exec: mode_exec = which.as<packet::mode_exec>(); break;
-            case kind::mode_tsx: mode_tsx = which.as<packet::mode_tsx>(); break;
+            case kind::tsc: tsc = packet.as<packet::tsc>(); break;
+            case kind::tma: tma = packet.as<packet::tma>(); break;
+            case kind::cbr: cbr = packet.as<packet::cbr>(); break;
+            case kind::pip: pip = packet.as<packet::pip>(); break;
+            case kind::vmcs: vmcs = packet.as<packet::vmcs>(); break;
+            case kind::mode_exec: mode_exec = packet.as<packet::mode_exec>(); break;
+            case kind::mode_tsx: mode_tsx = packet.as<packet::mode_tsx>(); break;
             default: return;
         }
-        kinds.add(which.kind());
+        kinds.add(packet.kind());
     }
 };
 

@@ -16,12 +16,12 @@ enum class ret_mismatch : uint8_t {
     clear,  ///< no later RET is compressed against an older CALL: both decode correctly
 };
 
-/// True if a direct near CALL to `to` pushes the address after it, `next`. A CALL of the next
+/// True if a direct near CALL to `target` pushes the address after it, `next`. A CALL of the next
 /// instruction does not. An indirect CALL always does.
 ///
 /// Source: GEN-132.
-[[nodiscard]] constexpr auto pushes_return(uint64_t to, uint64_t next) noexcept -> bool {
-    return to != next;
+[[nodiscard]] constexpr auto pushes_return(uint64_t target, uint64_t next) noexcept -> bool {
+    return target != next;
 }
 /// A mask of the address bits that a near RET pops.
 ///
@@ -38,37 +38,37 @@ enum class ret_mismatch : uint8_t {
 /// Source: SDM vol. 3, "Indirect Transfer Compression for Returns (RET)"; GEN-130..137.
 class return_stack {
 public:
-    static constexpr unsigned most = 64;
+    static constexpr unsigned max_count = 64;
 
     /// A near CALL was traced. `next` is the address after it.
     constexpr void push(uint64_t next) noexcept {
-        top_ = (top_ + 1) % most;
+        top_ = (top_ + 1) % max_count;
         entries_[top_] = next;
-        count_ += count_ < most ? 1 : 0;
+        count_ += count_ < max_count ? 1 : 0;
     }
     /// Applies several pushes and pops at once. They leave the `count` entries `left`, and at no
     /// time had more than `depth` entries of their own.
     constexpr void push_all(uint64_t const* left, unsigned count, unsigned depth) noexcept {
-        count_ = count_ + depth <= most ? count_ : most - depth;
-        for (unsigned i = 0; i < count; ++i) { entries_[(top_ + 1 + i) % most] = left[i]; }
-        top_ = (top_ + count) % most;
+        count_ = count_ + depth <= max_count ? count_ : max_count - depth;
+        for (unsigned i = 0; i < count; ++i) { entries_[(top_ + 1 + i) % max_count] = left[i]; }
+        top_ = (top_ + count) % max_count;
         count_ += count;
     }
     /// Pops `count` entries, 0 or 1; none if the stack is empty.
     constexpr void drop(unsigned count) noexcept {
         count = count_ == 0 ? 0 : count;
-        top_ = (top_ + most - count) % most;
+        top_ = (top_ + max_count - count) % max_count;
         count_ -= count;
     }
-    /// A near RET to `to`. `compared` is the mask of the address bits that the RET pops. Returns
-    /// true, and pops, if the top entry matches. `on_mismatch` is the effect of a mismatch.
-    [[nodiscard]] constexpr auto pop(uint64_t to, uint64_t compared,
+    /// A near RET to `target`. `compared` is the mask of the address bits that the RET pops.
+    /// Returns true, and pops, if the top entry matches. `on_mismatch` is the effect of a mismatch.
+    [[nodiscard]] constexpr auto pop(uint64_t target, uint64_t compared,
                                      ret_mismatch on_mismatch = ret_mismatch::pop) noexcept
         -> bool {
         if (count_ == 0) { return false; }
-        bool const leads_there = ((entries_[top_] ^ to) & compared) == 0;
+        bool const leads_there = ((entries_[top_] ^ target) & compared) == 0;
         if (leads_there || on_mismatch == ret_mismatch::pop) {
-            top_ = (top_ + most - 1) % most;
+            top_ = (top_ + max_count - 1) % max_count;
             --count_;
         } else if (on_mismatch == ret_mismatch::clear) {
             clear();
@@ -77,17 +77,17 @@ public:
     }
     /// A near RET that was compressed: pops the top entry, its target. There must be one.
     [[nodiscard]] constexpr auto take() noexcept -> uint64_t {
-        uint64_t const to = entries_[top_];
-        top_ = (top_ + most - 1) % most;
+        uint64_t const target = entries_[top_];
+        top_ = (top_ + max_count - 1) % max_count;
         --count_;
-        return to;
+        return target;
     }
     constexpr void clear() noexcept { count_ = 0; }
 
     [[nodiscard]] constexpr auto size() const noexcept -> unsigned { return count_; }
     /// Entry `i`, counted from the oldest. `i` must be below `size()`.
     [[nodiscard]] constexpr auto operator[](unsigned i) const noexcept -> uint64_t {
-        return entries_[(top_ + most + 1 - count_ + i) % most];
+        return entries_[(top_ + max_count + 1 - count_ + i) % max_count];
     }
 
     friend constexpr auto operator==(return_stack const& one, return_stack const& two) noexcept
@@ -100,7 +100,7 @@ public:
     }
 
 private:
-    uint64_t entries_[most] = {};
+    uint64_t entries_[max_count] = {};
     unsigned top_ = 0;
     unsigned count_ = 0;
 };

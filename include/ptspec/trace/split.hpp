@@ -17,8 +17,8 @@ namespace ptspec::trace {
 /// there is none. Each part decodes to the same items as in the whole trace, apart from offsets.
 /// This is not guaranteed for a reader with a hook.
 template <class Packets = packet::all>
-[[nodiscard]] constexpr auto find_split_point(byte_view trace, size_t from, reader_options how = {})
-    -> size_t {
+[[nodiscard]] constexpr auto find_split_point(byte_view trace, size_t from,
+                                              reader_options options = {}) -> size_t {
     size_t here = find_psb(trace, from);
     if (here == npos) { return trace.size(); }
     // A reader reaches each PSB after any bytes: no packet other than a PSB is long enough to cover
@@ -31,7 +31,7 @@ template <class Packets = packet::all>
             before = here;
         } else if (here - before >= visible) {
             byte_view const between = trace.from(before).first(here - before);
-            if (reader<no_hook, Packets>{between, how}.scan().errors == 0) { return here; }
+            if (reader<no_hook, Packets>{between, options}.scan().errors == 0) { return here; }
             before = here;
         }
     }
@@ -49,33 +49,34 @@ template <class Packets = packet::all>
 template <class Packets = packet::all>
 class split {
 public:
-    constexpr split(borrowed_bytes whole, size_t count, reader_options how = {}) noexcept
+    constexpr split(borrowed_bytes whole, size_t count, reader_options options = {}) noexcept
         : trace_{whole.view()},
           size_{trace_.size() / (count == 0 ? 1 : count)},
           count_{count},
-          how_{how} {}
+          options_{options} {}
 
     struct end_of_trace {};
 
     class iterator {
     public:
-        constexpr explicit iterator(split const& of) : of_{of}, end_{of.split_point_after(0, 1)} {}
+        constexpr explicit iterator(split const& range)
+            : range_{range}, end_{range.split_point_after(0, 1)} {}
 
         constexpr auto operator*() const noexcept -> byte_view {
-            return of_.trace_.from(begin_).first(end_ - begin_);
+            return range_.trace_.from(begin_).first(end_ - begin_);
         }
         constexpr auto operator++() -> iterator& {
             begin_ = end_;
             number_ += 1;
-            end_ = of_.split_point_after(begin_, number_);
+            end_ = range_.split_point_after(begin_, number_);
             return *this;
         }
         constexpr auto operator==(end_of_trace) const noexcept -> bool {
-            return begin_ == of_.trace_.size();
+            return begin_ == range_.trace_.size();
         }
 
     private:
-        split const& of_;
+        split const& range_;
         size_t begin_ = 0;
         size_t end_;
         size_t number_ = 1;
@@ -89,13 +90,13 @@ private:
     [[nodiscard]] constexpr auto split_point_after(size_t begin, size_t number) const -> size_t {
         if (number >= count_) { return trace_.size(); }
         size_t const wanted = size_ * number;
-        return find_split_point<Packets>(trace_, wanted > begin ? wanted : begin + 1, how_);
+        return find_split_point<Packets>(trace_, wanted > begin ? wanted : begin + 1, options_);
     }
 
     byte_view trace_;
     size_t size_;
     size_t count_;
-    reader_options how_;
+    reader_options options_;
 };
 
 }  // namespace ptspec::trace

@@ -14,8 +14,8 @@ concept takes = callable<Visitor&, Packet const&, packet_place>;
 /// The visitor accepts runs of PADs: `visitor.pads(count, place)`. It is not `operator()`, because
 /// a run of PADs is no packet type and must not reach a visitor that accepts every type.
 template <class Visitor>
-concept accepts_pad_runs = requires(Visitor& visitor, unsigned count, packet_place where) {
-    visitor.pads(count, where);
+concept accepts_pad_runs = requires(Visitor& visitor, unsigned count, packet_place place) {
+    visitor.pads(count, place);
 };
 
 namespace detail {
@@ -130,12 +130,12 @@ struct visitor_members {
 
 /// Passes a run of PADs to the visitor. Returns false when the visitor stops.
 template <class Visitor>
-constexpr auto call_pads(Visitor& visitor, unsigned count, packet_place where) -> bool {
-    if constexpr (same_as<decltype(visitor.pads(count, where)), void>) {
-        visitor.pads(count, where);
+constexpr auto call_pads(Visitor& visitor, unsigned count, packet_place place) -> bool {
+    if constexpr (same_as<decltype(visitor.pads(count, place)), void>) {
+        visitor.pads(count, place);
         return true;
     } else {
-        return visitor.pads(count, where);
+        return visitor.pads(count, place);
     }
 }
 
@@ -147,16 +147,16 @@ template <class Visitor, class Packet>
 #if defined(__clang__)
 PTSPEC_ATTRIBUTE(always_inline)
 #endif
-constexpr auto call(Visitor& visitor, Packet const& packet, packet_place where) -> bool {
+constexpr auto call(Visitor& visitor, Packet const& packet, packet_place place) -> bool {
     if constexpr (same_as<Packet, packet::pad> && accepts_pad_runs<Visitor>) {
-        return call_pads(visitor, 1, where);
+        return call_pads(visitor, 1, place);
     } else if constexpr (!takes<Visitor, Packet>) {
         return true;
     } else if constexpr (same_as<result_t<Visitor&, Packet const&, packet_place>, void>) {
-        visitor(packet, where);
+        visitor(packet, place);
         return true;
     } else {
-        return visitor(packet, where);
+        return visitor(packet, place);
     }
 }
 

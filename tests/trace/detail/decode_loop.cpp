@@ -172,7 +172,7 @@ TEST_CASE("quick_decode agrees with packet::decode, or returns length 0 (PKT-010
             right += plain ? 1 : 0;
             if (got.length == 0) { continue; }
             REQUIRE(plain);
-            REQUIRE((packet::any_packet{got.which, got.bits, got.length}) == plain.packet);
+            REQUIRE((packet::any_packet{got.kind, got.bits, got.length}) == plain.packet);
             REQUIRE(got.ip == packet::last_ip_after(plain.packet, last_ip));
             REQUIRE(packet::block_after(plain.packet, packet::block::none) == packet::block::none);
             ++known;

@@ -20,7 +20,7 @@ constexpr auto reference_info(byte_view in, bool strict) -> opcode_info {
 
 constexpr auto gives(byte_view in, bool strict, unsigned length, packet::kind which) -> bool {
     auto const one = opcode_info_at<packet::all>(in.data(), strict);
-    return one.length == length && (length == 0 || one.which == which);
+    return one.length == length && (length == 0 || one.kind == which);
 }
 
 /// A packet followed by zeros.
@@ -49,11 +49,11 @@ TEST_CASE("opcode_info_at agrees with packet::decode, or has length 0 (PKT-010..
                 auto const one = opcode_info_at<packet::all>(in.bytes, strict);
                 auto const plain = reference_info(in, strict);
                 if (one.length == 0) {
-                    unknown[underlying(plain.which)] += plain.length;
+                    unknown[underlying(plain.kind)] += plain.length;
                     continue;
                 }
                 REQUIRE(one.length == plain.length);
-                REQUIRE(one.which == plain.which);
+                REQUIRE(one.kind == plain.kind);
                 ++known;
             }
         }

@@ -12,10 +12,11 @@ namespace ptspec::trace {
 /// The place of a status packet in a PSB+, from 1; 0 for packets with any place.
 ///
 /// Source: GEN-171.
-[[nodiscard]] constexpr auto rank_in_psb(packet::kind which, psb_order order) noexcept -> unsigned {
+[[nodiscard]] constexpr auto rank_in_psb(packet::kind packet_kind, psb_order order) noexcept
+    -> unsigned {
     using packet::kind;
     bool const is_skylake = order == psb_order::skylake;
-    switch (which) {
+    switch (packet_kind) {
         case kind::tsc: return is_skylake ? 6 : 1;
         case kind::tma: return is_skylake ? 7 : 2;
         case kind::cbr: return is_skylake ? 8 : 3;
@@ -46,20 +47,20 @@ template <class Report, class Packets = packet::all>
     requires callable<Report&, violation const&>
 class checker {
 public:
-    constexpr checker(check_options const& how, Report report)
-        : how_{how},
-          binder_{how.quirks},
-          clocks_{how.mtc_freq, how.tsc_per_crystal},
-          place_{how.writes, how.end_alignment},
+    constexpr checker(check_options const& options, Report report)
+        : options_{options},
+          binder_{options.quirks},
+          clocks_{options.mtc_freq, options.tsc_per_crystal},
+          place_{options.writes, options.end_alignment},
           report_{report} {}
 
     /// A packet, as `reader::for_each` passes it.
     template <packet::packet_type Packet>
-    constexpr void operator()(Packet const& which, packet_place where) {
-        add({which, where.length}, where);
+    constexpr void operator()(Packet const& packet, packet_place place) {
+        add({packet, place.length}, place);
     }
     /// A run of PADs.
-    constexpr void pads(unsigned count, packet_place where) { add_pads(count, where.offset); }
+    constexpr void pads(unsigned count, packet_place place) { add_pads(count, place.offset); }
     /// An item of a reader, which may also be a packet.
     constexpr void operator()(item const& one) {
         switch (one.what) {
@@ -97,16 +98,16 @@ private:
     /// A packet after which others must follow.
     struct awaited {
         bool is_set = false;
-        kind which = kind::pad;
+        packet::kind kind = packet::kind::pad;
         uint64_t offset = 0;
     };
 
-    constexpr void report(uint64_t offset, rule broken, kind which) {
-        report_(violation{offset, broken, which});
+    constexpr void report(uint64_t offset, rule broken, kind packet_kind) {
+        report_(violation{offset, broken, packet_kind});
     }
     constexpr void report(rule broken) { report(offset_, broken, kind_); }
-    constexpr void report(awaited const& which, rule broken) {
-        report(which.offset, broken, which.which);
+    constexpr void report(awaited const& packet, rule broken) {
+        report(packet.offset, broken, packet.kind);
     }
     [[nodiscard]] constexpr auto here() const noexcept -> awaited { return {true, kind_, offset_}; }
 
@@ -114,7 +115,7 @@ private:
     constexpr void lose_packets() noexcept {
         cyc_ = lone_cyc_ = tnt_ = {};
         knows_forms_ = needs_mode_ = false;
-        now_.items = packet::block::none;
+        state_.items = packet::block::none;
     }
 
     /// Counts PADs. More than `max_pads` are memory that was not written.
@@ -123,28 +124,29 @@ private:
         pads_end_ = offset + count;
         if (pads_ > max_pads) { restart(); }
     }
-    constexpr void add(packet::any_packet const& which, packet_place where) {
-        offset_ = where.offset;
-        kind_ = which.kind();
+    constexpr void add(packet::any_packet const& packet, packet_place place) {
+        offset_ = place.offset;
+        kind_ = packet.kind();
         if (!is_synced_ && kind_ != kind::psb) { return; }
         is_synced_ = true;
-        check_cyc(which);
-        check_place(which);
-        check_form(which);
-        check_tnt(which);
-        check_clocks(which);
-        check_order(which, where);
-        packet::visit<Packets>([&](auto const& one) { now_.record(one, which.length()); }, which);
+        check_cyc(packet);
+        check_place(packet);
+        check_form(packet);
+        check_tnt(packet);
+        check_clocks(packet);
+        check_order(packet, place);
+        packet::visit<Packets>([&](auto const& one) { state_.record(one, packet.length()); },
+                               packet);
     }
 
     // ------------------------------------------------------------------------ single packets
 
-    constexpr void check_cyc(packet::any_packet const& which) {
+    constexpr void check_cyc(packet::any_packet const& packet) {
         auto const before = cyc_;
         auto const lone = lone_cyc_;
         cyc_ = kind_ == kind::cyc ? here() : awaited{};
         lone_cyc_ = kind_ == kind::cyc ? before : awaited{};
-        if (how_.has_model) {
+        if (options_.has_model) {
             bool const eligible = packet::facts_of<Packets>(kind_).cyc_eligible !=
                                   packet::cyc_rule::no;
             // The first of two CYCs may belong to a TNT that was lost before an OVF.
@@ -152,32 +154,33 @@ private:
             if (before.is_set && kind_ != kind::cyc && !eligible) { report(before, rule::GEN_214); }
         }
         if (kind_ != kind::cyc) { return; }
-        auto const value = which.as<packet::cyc>().value();
+        auto const value = packet.as<packet::cyc>().value();
         if (value == 0) {
             report(rule::GEN_211);
-        } else if (how_.has_model && packet::cyc::of(value).length() != which.length()) {
+        } else if (options_.has_model && packet::cyc::of(value).length() != packet.length()) {
             report(rule::PKT_109);
         }
     }
-    constexpr void check_place(packet::any_packet const& which) {
-        if (!how_.has_model) { return; }
+    constexpr void check_place(packet::any_packet const& packet) {
+        if (!options_.has_model) { return; }
         bool const is_on = binder_.state().enabled == tracing::on ||
                            (is_fresh() && !binder_.must_enter());
-        auto const wrong = place_.add(which, offset_, {now_.items, binder_.in_psb_plus(), !is_on});
+        auto const wrong = place_.add(packet, offset_,
+                                      {state_.items, binder_.in_psb_plus(), !is_on});
         if (wrong.broken != rule::none) { report_(wrong); }
     }
     /// The form of an IP.
-    constexpr void check_form(packet::any_packet const& which) {
+    constexpr void check_form(packet::any_packet const& packet) {
         packet::visit<Packets>(
             [&](auto const& one) {
                 using type = bare_t<decltype(one)>;
                 if constexpr (derived_from<type, packet::ip_packet<type>>) { check_form_of(one); }
             },
-            which);
+            packet);
     }
     template <class Packet>
-    constexpr void check_form_of(Packet const& which) {
-        if (!which.has_ip()) {
+    constexpr void check_form_of(Packet const& packet) {
+        if (!packet.has_ip()) {
             if (kind_ == kind::tip) { report(rule::PKT_070); }
             if (kind_ == kind::tip_pge) { report(rule::PKT_076); }
             return;
@@ -188,52 +191,52 @@ private:
         }
         // The first IP after TraceEn rises is that of another context: GEN-181.
         bool const is_entry = kind_ == kind::tip_pge;
-        if (!how_.has_model || (is_entry && may_be_enabled_)) { return; }
+        if (!options_.has_model || (is_entry && may_be_enabled_)) { return; }
         // TIP.PGE after the PSB+ of an enable is the first IP of its context. Source: GEN-011.
-        auto from = now_;
+        auto from = state_;
         if (is_entry && is_fresh()) { from.has_context_ip = false; }
-        auto const wanted = from.form_of(which.ip(now_.last_ip), how_.writes.ips,
+        auto const wanted = from.form_of(packet.ip(state_.last_ip), options_.writes.ips,
                                          kind_ == kind::fup);
-        if (wanted == which.template get<typename Packet::IPBytes>()) { return; }
-        report(now_.has_last_ip ? rule::GEN_011 : rule::GEN_174);
+        if (wanted == packet.template get<typename Packet::IPBytes>()) { return; }
+        report(state_.has_last_ip ? rule::GEN_011 : rule::GEN_174);
     }
     /// The number of branches in a TNT, and the packet after it.
-    constexpr void check_tnt(packet::any_packet const& which) {
+    constexpr void check_tnt(packet::any_packet const& packet) {
         bool const is_long = kind_ == kind::tnt_long;
         if (!is_long && kind_ != kind::tnt_short) {
             if (kind_ != kind::cyc) { tnt_ = {}; }
             return;
         }
         constexpr unsigned max_short = packet::tnt_short::max_branches;
-        unsigned const capacity = how_.has_model ? how_.writes.max_branches() : max_short;
-        unsigned const count = is_long ? which.as<packet::tnt_long>().taken().count
-                                       : which.as<packet::tnt_short>().taken().count;
+        unsigned const capacity = options_.has_model ? options_.writes.max_branches() : max_short;
+        unsigned const count = is_long ? packet.as<packet::tnt_long>().taken().count
+                                       : packet.as<packet::tnt_short>().taken().count;
         if (tnt_.is_set) { report(tnt_, rule::GEN_122); }
-        if (how_.has_model &&
+        if (options_.has_model &&
             (count > capacity || (is_long && (capacity == max_short || count <= max_short)))) {
             report(rule::GEN_120);
         }
-        tnt_ = count < capacity && (how_.has_model || !is_long) ? here() : awaited{};
+        tnt_ = count < capacity && (options_.has_model || !is_long) ? here() : awaited{};
     }
-    constexpr void check_clocks(packet::any_packet const& which) {
+    constexpr void check_clocks(packet::any_packet const& packet) {
         rule broken = rule::none;
         switch (kind_) {
             case kind::tsc:
-                broken = clocks_.add_tsc(which.as<packet::tsc>().get<packet::tsc::TSC>());
+                broken = clocks_.add_tsc(packet.as<packet::tsc>().get<packet::tsc::TSC>());
                 break;
             case kind::tma: {
-                auto const tma = which.as<packet::tma>();
+                auto const tma = packet.as<packet::tma>();
                 broken = clocks_.add_tma(tma.get<packet::tma::CTC>(), tma.get<packet::tma::FC>());
                 if (tma.reserved_bits_set() != 0) { broken = rule::PKT_104; }
                 break;
             }
             case kind::mtc:
-                broken = clocks_.add_mtc(which.as<packet::mtc>().get<packet::mtc::CTC>(), offset_);
+                broken = clocks_.add_mtc(packet.as<packet::mtc>().get<packet::mtc::CTC>(), offset_);
                 break;
             case kind::cyc: break;
             case kind::cbr:
                 clocks_.separate();
-                if (which.as<packet::cbr>().get<packet::cbr::CoreBusRatio>() == 0) {
+                if (packet.as<packet::cbr>().get<packet::cbr::CoreBusRatio>() == 0) {
                     broken = rule::GEN_202;
                 }
                 break;
@@ -249,13 +252,13 @@ private:
 
     // ----------------------------------------------------------------------------------- order
 
-    constexpr void check_order(packet::any_packet const& which, packet_place where) {
+    constexpr void check_order(packet::any_packet const& packet, packet_place place) {
         bool const is_off = binder_.state().enabled == tracing::off && !binder_.in_psb_plus();
         may_be_enabled_ = is_off && (may_be_enabled_ || kind_ == kind::cbr);
         auto const before = binder_.last_psb_plus();
         bool const was_in_psb = binder_.in_psb_plus();
         bool const was_on = is_on() && !binder_.may_have_resumed();
-        auto const bound = binder_.add(which, where);
+        auto const bound = binder_.add(packet, place);
         if (bound.broken != rule::none) { report_(binder_.violated()); }
         check_mode(bound, was_in_psb);
         switch (kind_) {
@@ -285,11 +288,11 @@ private:
         }
     }
     constexpr void check_status(psb_plus const& before) {
-        unsigned const rank = rank_in_psb(kind_, how_.writes.in_psb);
+        unsigned const rank = rank_in_psb(kind_, options_.writes.in_psb);
         if (rank == 0) { return; }
         if (before.has(kind_)) {
             report(rule::GEN_170);
-        } else if (how_.has_model && rank < rank_) {
+        } else if (options_.has_model && rank < rank_) {
             report(rule::GEN_171);
         }
         rank_ = rank;
@@ -297,13 +300,13 @@ private:
     constexpr void end_psb(psb_plus const& all, bool was_on) {
         bool const has_tsx = all.has(kind::mode_tsx);
         bool const agrees = all.has(kind::cbr) && all.has_ip == all.has(kind::mode_exec) &&
-                            (!how_.has_model ||
-                             (how_.has_tsx ? has_tsx || !all.has_ip : !has_tsx)) &&
+                            (!options_.has_model ||
+                             (options_.has_tsx ? has_tsx || !all.has_ip : !has_tsx)) &&
                             (all.has_ip || !was_on);
         if (!agrees) { report(all.offset, rule::GEN_170, kind::psb); }
         // The context of a PSB+ does not change the form of the next IP here. Source: GEN-011.
-        if (how_.writes.ips == ip_choice::icelake && all.has_ip && !all.has(kind::vmcs)) {
-            now_.has_context_ip = true;
+        if (options_.writes.ips == ip_choice::icelake && all.has_ip && !all.has(kind::vmcs)) {
+            state_.has_context_ip = true;
         }
     }
     /// True if PacketEn is known to be 1.
@@ -315,12 +318,12 @@ private:
         return binder_.state().enabled == tracing::entering;
     }
 
-    check_options how_;
+    check_options options_;
     binder binder_;
     clock_checker clocks_;
     placement<Packets> place_;
     Report report_;
-    writer_state now_{};  ///< the IPs and the block, as a writer of the same packets has them
+    writer_state state_{};  ///< the IPs and the block, as a writer of the same packets has them
 
     // The packet that is checked.
     uint64_t offset_ = 0;
@@ -331,7 +334,7 @@ private:
 
     bool is_synced_ = false;       ///< a PSB was seen
     bool needs_mode_ = false;      ///< the next TIP.PGE must follow a MODE.Exec
-    bool knows_forms_ = false;     ///< `now_` gives the form of the next IP
+    bool knows_forms_ = false;     ///< `state_` gives the form of the next IP
     bool may_be_enabled_ = false;  ///< TraceEn may have risen, with a CBR, while tracing was off
     unsigned rank_ = 0;            ///< of the last status packet of the PSB+
 
@@ -343,10 +346,10 @@ private:
 /// Checks a whole trace, and calls `report(violation)` for each violation.
 template <callable<violation> Report>
 constexpr void check(borrowed_bytes whole, check_options const& rules, Report&& report,
-                     reader_options how = {}) {
+                     reader_options options = {}) {
     auto const pass_on = [&](violation const& one) { report(one); };
     checker checks{rules, pass_on};
-    reader all{whole, how};
+    reader all{whole, options};
     (void)all.for_each(checks);
 }
 

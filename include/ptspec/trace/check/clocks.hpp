@@ -93,8 +93,9 @@ private:
         }
         return fitting;
     }
-    /// Keeps these values of MTCFreq. A value below 9 is right if it fits several times, because
-    /// TMA then has all bits of an MTC. A value of 15 always fits.
+    /// Keeps the values of MTCFreq in `left`. Up to 8, all bits of an MTC are in the TMA before it,
+    /// so that a wrong value seldom fits several times. Above 8 fewer bits can be compared, and 15
+    /// always fits: these values are excluded after three MTCs that fit a value up to 8.
     constexpr void narrow(uint32_t left) noexcept {
         constexpr unsigned enough = 3;
         freqs_ = left;

@@ -25,10 +25,10 @@ template <class Packets = packet::all>
 class placement {
 public:
     constexpr placement() noexcept = default;
-    constexpr placement(writer_options const& how, unsigned end_alignment) noexcept
-        : how_{how}, end_alignment_{end_alignment} {
-        how_.cyc = true;
-        how_.cyc_threshold = 0;
+    constexpr placement(writer_options const& options, unsigned end_alignment) noexcept
+        : options_{options}, end_alignment_{end_alignment} {
+        options_.cyc = true;
+        options_.cyc_threshold = 0;
     }
 
     /// Drops the held packets. Places are unknown until the next PSB, which shows where words
@@ -47,51 +47,54 @@ public:
 
     /// Adds a packet that is no PAD. Returns a misplaced packet; its rule is `none` if there is
     /// none. After a misplaced packet the places are unknown up to the next PSB.
-    [[nodiscard]] constexpr auto add(packet::any_packet const& which, uint64_t offset,
-                                     context const& now) noexcept -> violation {
+    [[nodiscard]] constexpr auto add(packet::any_packet const& packet, uint64_t offset,
+                                     context const& around) noexcept -> violation {
         using packet::kind;
-        kind const what = which.kind();
+        kind const packet_kind = packet.kind();
         violation found{};
         if (!is_known_) {
-            if (what == kind::psb) { begin(offset + which.length()); }
+            if (packet_kind == kind::psb) { begin(offset + packet.length()); }
             return found;
         }
-        bool const begins = what == kind::psb || what == kind::tsc;
-        unsigned const alone = held_without(what);
+        bool const begins = packet_kind == kind::psb || packet_kind == kind::tsc;
+        unsigned const alone = held_without(packet_kind);
         if (alone != 0) {
             found = compare(alone);
             if (!is_known_) {
-                if (what == kind::psb) { begin(offset + which.length()); }
+                if (packet_kind == kind::psb) { begin(offset + packet.length()); }
                 return found;
             }
         }
         if (held_ == 0) {
             may_end_ = false;
-            items_ = now.items;
-            in_psb_ = now.in_psb;
+            items_ = around.items;
+            in_psb_ = around.in_psb;
         }
-        may_end_ |= now.may_end || begins;
-        all_[held_] = {which, offset};
+        may_end_ |= around.may_end || begins;
+        all_[held_] = {packet, offset};
         ++held_;
-        if (!decides_later(what, now.in_psb) || held_ == most) { found = compare(held_); }
+        if (!decides_later(packet_kind, around.in_psb) || held_ == max_held) {
+            found = compare(held_);
+        }
         return found;
     }
 
 private:
     struct attempt {
-        unsigned wrong = most;  ///< the index of the first misplaced packet
+        unsigned wrong = max_held;  ///< the index of the first misplaced packet
         bool ends_in_payload = false;
     };
 
     /// The maximum number of held packets. The place of the first depends on later ones.
-    static constexpr unsigned most = 16;
+    static constexpr unsigned max_held = 16;
 
-    [[nodiscard]] constexpr auto decides_later(packet::kind what, bool in_psb) const noexcept
+    [[nodiscard]] constexpr auto decides_later(packet::kind packet_kind, bool in_psb) const noexcept
         -> bool {
         using packet::kind;
-        bool const is_mode = what == kind::mode_tsx || what == kind::mode_exec;
-        return what == kind::cyc || (is_mode && how_.pads == pad_policy::skylake) ||
-               ((is_mode || what == kind::cbr) && how_.pads == pad_policy::broadwell && in_psb);
+        bool const is_mode = packet_kind == kind::mode_tsx || packet_kind == kind::mode_exec;
+        return packet_kind == kind::cyc || (is_mode && options_.pads == pad_policy::skylake) ||
+               ((is_mode || packet_kind == kind::cbr) && options_.pads == pad_policy::broadwell &&
+                in_psb);
     }
     /// The number of held packets that do not share a word with the packet `next`. A MODE.TSX
     /// shares a word only with a MODE.Exec or a packet with an IP. A CYC directly before `next`
@@ -105,7 +108,7 @@ private:
         bool const joins = next == kind::mode_exec || next == kind::cyc || next == kind::fup ||
                            next == kind::tip || next == kind::tip_pge || next == kind::tip_pgd;
         bool const begins = next == kind::psb || next == kind::tsc;
-        return begins || (how_.pads == pad_policy::skylake && is_tsx && !joins) ? count : 0;
+        return begins || (options_.pads == pad_policy::skylake && is_tsx && !joins) ? count : 0;
     }
     constexpr void begin(uint64_t end) noexcept {
         is_known_ = true;
@@ -119,23 +122,23 @@ private:
     /// after them.
     [[nodiscard]] constexpr auto compare(unsigned count) noexcept -> violation {
         auto got = write_after(end_, ends_in_payload_, 0, count);
-        if (got.wrong != most && may_end_ && end_alignment_ != 0) {
+        if (got.wrong != max_held && may_end_ && end_alignment_ != 0) {
             // Where words do not begin at multiples of 8, the multiples of 16 are unknown, too.
             uint64_t const step = phase_ == 0 ? end_alignment_ : 8;
             uint64_t aligned = aligned_up(step);
             for (uint64_t i = 0; i < end_alignment_; i += step, aligned += step) {
                 auto const again = write_after(aligned, false, 0, count);
-                if (again.wrong == most) { got = again; }
+                if (again.wrong == max_held) { got = again; }
             }
         }
-        if (got.wrong != most && !in_psb_) {
+        if (got.wrong != max_held && !in_psb_) {
             auto const again = write_separately(count);
-            if (again.wrong == most) { got = again; }
+            if (again.wrong == max_held) { got = again; }
         }
-        if (got.wrong != most && crosses_after_tnt()) { got = {}; }
+        if (got.wrong != max_held && crosses_after_tnt()) { got = {}; }
         auto const& last = all_[count - 1];
         violation found{};
-        if (got.wrong != most) {
+        if (got.wrong != max_held) {
             auto const& wrong = all_[got.wrong];
             found = {wrong.offset, rule::GEN_010, wrong.packet.kind()};
         }
@@ -146,7 +149,7 @@ private:
         end_ = end;
         held_ -= count;
         for (unsigned i = 0; i < held_; ++i) { all_[i] = all_[count + i]; }
-        if (got.wrong != most) { forget(); }
+        if (got.wrong != max_held) { forget(); }
         if (is_psb) { begin(end); }
         return found;
     }
@@ -160,25 +163,26 @@ private:
         bool const is_tsx = first < count && all_[first].packet.is<packet::mode_tsx>();
         if (!is_tsx || first + 1 >= count) { return {.wrong = 0}; }
         auto const alone = write_after(end_, ends_in_payload_, 0, first + 1);
-        if (alone.wrong != most) { return alone; }
+        if (alone.wrong != max_held) { return alone; }
         auto const& tsx = all_[first];
         return write_after(tsx.offset + tsx.packet.length(), false, first + 1, count);
     }
-    /// Writes held packets, `from` to `to`, after `begin`. Packets that a batch rejects, and CYCs
-    /// for which there is no evidence, count as correctly placed.
+    /// Writes the held packets with the indices [from, end), after `begin`. Packets that a batch
+    /// rejects, and CYCs for which there is no evidence, count as correctly placed.
     [[nodiscard]] constexpr auto write_after(uint64_t begin, bool in_payload, unsigned from,
-                                             unsigned to) const noexcept -> attempt {
+                                             unsigned end) const noexcept -> attempt {
         writer_state before{};
         before.bytes = begin - phase_;
         before.ends_in_payload = in_payload;
         before.items = items_;
-        packet_batch<Packets> made{before, how_};
+        packet_batch<Packets> made{before, options_};
         bool is_timed = false;
-        for (unsigned i = from; i < to; ++i) {
+        for (unsigned i = from; i < end; ++i) {
             auto const& one = all_[i].packet;
             if (one.is<packet::cyc>()) {
                 uint64_t const cycles = one.as<packet::cyc>().value();
-                bool const is_odd = is_timed || cycles == 0 || how_.pads == pad_policy::broadwell ||
+                bool const is_odd = is_timed || cycles == 0 ||
+                                    options_.pads == pad_policy::broadwell ||
                                     packet::cyc::of(cycles).length() != one.length();
                 if (is_odd) { return {}; }
                 made.advance(cycles);
@@ -197,23 +201,23 @@ private:
         got.ends_in_payload = made.state().ends_in_payload;
         byte_view const bytes = made.bytes();
         size_t at = 0;
-        for (unsigned i = from; i < to; ++i) {
+        for (unsigned i = from; i < end; ++i) {
             while (at < bytes.size() && bytes[at] == 0) { ++at; }  // PADs
-            if (begin + at != all_[i].offset && got.wrong == most) { got.wrong = i; }
+            if (begin + at != all_[i].offset && got.wrong == max_held) { got.wrong = i; }
             at += all_[i].packet.length();
         }
         return got;
     }
-    [[nodiscard]] static constexpr auto takes_cyc(packet::any_packet const& which) noexcept
+    [[nodiscard]] static constexpr auto takes_cyc(packet::any_packet const& packet) noexcept
         -> bool {
-        return packet::facts_of<Packets>(which.kind()).cyc_eligible == packet::cyc_rule::yes;
+        return packet::facts_of<Packets>(packet.kind()).cyc_eligible == packet::cyc_rule::yes;
     }
     [[nodiscard]] constexpr auto has_cyc_with_tnt() const noexcept -> bool {
         return all_[0].packet.is<packet::cyc>() && all_[1].packet.is<packet::tnt_short>();
     }
     [[nodiscard]] constexpr auto is_full_tnt(packet::any_packet const& one) const noexcept -> bool {
         return one.is<packet::tnt_short>() &&
-               one.as<packet::tnt_short>().taken().count == how_.max_branches();
+               one.as<packet::tnt_short>().taken().count == options_.max_branches();
     }
     /// True for a CYC and its TNT directly after a full TNT. They may cross a multiple of 8: the
     /// last branch of the full TNT may have retired in the same cycle as the first branch of this
@@ -223,7 +227,7 @@ private:
                all_[1].offset == end_ + all_[0].packet.length();
     }
 
-    writer_options how_{};
+    writer_options options_{};
     unsigned end_alignment_ = 0;
     bool is_known_ = false;
     bool may_end_ = false;
@@ -234,7 +238,7 @@ private:
     unsigned held_ = 0;
     uint64_t end_ = 0;
     uint64_t phase_ = 0;
-    detail::packet_at all_[most] = {};
+    detail::packet_at all_[max_held] = {};
 };
 
 }  // namespace ptspec::trace

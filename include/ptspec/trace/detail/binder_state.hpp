@@ -56,8 +56,8 @@ struct binder_state {
         return kinds.has(here.kind);
     }
     /// Only the first violation of a packet counts.
-    constexpr void violate(rule broken, pending_packet const& where) noexcept {
-        if (violated.broken == rule::none) { violated = {where.offset, broken, where.kind}; }
+    constexpr void violate(rule broken, pending_packet const& packet) noexcept {
+        if (violated.broken == rule::none) { violated = {packet.offset, broken, packet.kind}; }
     }
     constexpr void violate(rule broken) noexcept { violate(broken, here); }
     /// Takes the value of a packet. Returns false if earlier packets contradict it.

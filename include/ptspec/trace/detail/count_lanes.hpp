@@ -73,7 +73,7 @@ struct lane_sums {
     constexpr auto add_other(uint8_t const* at) noexcept -> uint8_t const* {
         opcode_info_table const& all = opcode_infos<Packets>;
         size_t const first = *at;
-        if (all.which[first] == packet::kind::cyc) {
+        if (all.kind[first] == packet::kind::cyc) {
             unsigned const length = length_of_cyc(load_le64(at));
             if (length == 0) { return add_decoded(at); }
             others.add(packet::kind::cyc, length);
@@ -91,7 +91,7 @@ struct lane_sums {
     PTSPEC_ATTRIBUTE(noinline)
     constexpr auto add_decoded(uint8_t const* at) noexcept -> uint8_t const* {
         opcode_info const one = opcode_info_at<Packets>(at, strict);
-        if (one.length != 0) { others.add(one.which, one.length); }
+        if (one.length != 0) { others.add(one.kind, one.length); }
         all_valid = all_valid && one.length != 0;
         return at + one.length;
     }
@@ -117,7 +117,7 @@ struct lane_sums {
         sum += others;
         auto const add = [&](size_t row, uint64_t count) {
             auto const one = opcode_infos<Packets>.at(row);
-            if (one.length != 0) { sum.add(one.which, one.length, count); }
+            if (one.length != 0) { sum.add(one.kind, one.length, count); }
         };
         for (size_t first = 0; first < 256; ++first) {
             uint64_t count = 0;
@@ -179,15 +179,15 @@ constexpr auto run_lanes(first_segments const& first, segment_finder& segments, 
     // Fold expressions instead of loops over the lanes: they keep the positions in registers.
     lane lanes[] = {{data + first.begins[Lane], data + first.begins[Lane + 1]}...};
     while (counts.all_valid && has_more) {
-        ptrdiff_t least = lanes[0].room();
-        ((least = lanes[Lane].room() < least ? lanes[Lane].room() : least), ...);
-        for (ptrdiff_t rounds = least / round_bytes; rounds > 0; --rounds) {
+        ptrdiff_t min_room = lanes[0].room();
+        ((min_room = lanes[Lane].room() < min_room ? lanes[Lane].room() : min_room), ...);
+        for (ptrdiff_t rounds = min_room / round_bytes; rounds > 0; --rounds) {
             (counts.add_one(lanes[Lane].at, lengths, Lane % table_count), ...);
             ((static_cast<void>(K),
               (counts.add_known(lanes[Lane].at, lengths, Lane % table_count), ...)),
              ...);
         }
-        if (least < round_bytes) { ((lanes[Lane] = next_segment(lanes[Lane])), ...); }
+        if (min_room < round_bytes) { ((lanes[Lane] = next_segment(lanes[Lane])), ...); }
     }
     (finish(lanes[Lane]), ...);
     if (counts.all_valid) { counts.add_to(sum); }

@@ -14,17 +14,17 @@ struct eight_bytes {
 
     uint64_t word;
 
-    /// The top bit of each byte that is 0. All other bits are 0.
+    /// Finds the bytes that are 0: bit 7 of each is set in the result, all other bits are clear.
     [[nodiscard]] constexpr auto zeros() const noexcept -> uint64_t {
         return ~(((word & ~tops) + ~tops) | word) & tops;
     }
-    /// The top bit of each byte that is neither TNT nor PAD.
+    /// Finds the bytes that are neither TNT nor PAD, in the same form.
     [[nodiscard]] constexpr auto others() const noexcept -> uint64_t {
         return (word << 7 & tops) | eight_bytes{word ^ ones * packet::escape}.zeros();
     }
 };
 
-/// How many of the eight top bits are set.
+/// The number of bytes that a result of `eight_bytes` has found.
 constexpr auto count_top_bits(uint64_t tops) noexcept -> unsigned {
     return static_cast<unsigned>((tops >> 7) * eight_bytes::ones >> 56);
 }
@@ -33,7 +33,7 @@ constexpr auto count_top_bits(uint64_t tops) noexcept -> unsigned {
 template <class Packets>
 constexpr auto opcode_info_with_cyc_at(uint8_t const* at, bool strict) noexcept -> opcode_info {
     opcode_info one = opcode_info_at<Packets>(at, strict);
-    if (one.length == 0 && one.which == packet::kind::cyc) {
+    if (one.length == 0 && one.kind == packet::kind::cyc) {
         one.length = static_cast<uint8_t>(length_of_cyc(load_le64(at)));
     }
     return one;
@@ -53,7 +53,7 @@ constexpr auto count_loop(byte_view bytes, size_t place, bool strict, packet_cou
                              ? 0
                              : bytes.size() - (bytes_per_iteration - 1);
     uint8_t const* const data = bytes.data();
-    uint64_t tnt_and_pads = 0;  // TNTs and PADs
+    uint64_t tnt_and_pads = 0;
     uint64_t pads = 0;
     while (place < until) {
         eight_bytes const word{load_le64(data + place)};
@@ -66,7 +66,7 @@ constexpr auto count_loop(byte_view bytes, size_t place, bool strict, packet_cou
         if (ends == 0) { continue; }
         opcode_info const one = opcode_info_with_cyc_at<Packets>(data + place, strict);
         if (one.length == 0) { break; }
-        sum.add(one.which, one.length);
+        sum.add(one.kind, one.length);
         place += one.length;
     }
     sum.packets[underlying(kind::pad)] += pads;

@@ -28,9 +28,9 @@ inline constexpr ip_update_table ip_updates = [] {
     constexpr uint64_t sign = uint64_t{1} << 47;
     ip_update_table all{};  // the last row, for PSB, is 0
     for (uint8_t i = 0; i < clears_ip; ++i) {
-        auto const how = static_cast<packet::ip_bytes>(i);
-        all.kept[i] = packet::rebuilt_ip(how, 0, ~uint64_t{0});
-        all.sign[i] = packet::rebuilt_ip(how, sign, 0) > sign ? sign : 0;
+        auto const form = static_cast<packet::ip_bytes>(i);
+        all.kept[i] = packet::rebuilt_ip(form, 0, ~uint64_t{0});
+        all.sign[i] = packet::rebuilt_ip(form, sign, 0) > sign ? sign : 0;
         all.taken[i] = all.sign[i] != 0 ? low_bits(48) : ~all.kept[i];
     }
     return all;
@@ -49,7 +49,7 @@ constexpr auto updated_ip(ip_update update, uint64_t payload, uint64_t last_ip) 
 struct quick_packet {
     wide_bits bits{};
     unsigned length = 0;  ///< 0: decode it with `packet::decode`
-    packet::kind which = packet::kind::pad;
+    packet::kind kind = packet::kind::pad;
     uint64_t ip = 0;  ///< the last IP after it
 };
 
@@ -90,7 +90,7 @@ constexpr auto quick_decode(uint8_t const* at, uint64_t last_ip, bool strict) no
     uint64_t const high = load_le64(at + 8) & first_bytes_masks.high[length];
     return {{low, high},
             length,
-            opcode_infos<Packets>.which[row],
+            opcode_infos<Packets>.kind[row],
             updated_ip(ip_update_of(opcode_infos<Packets>.form[row]), load_le64(at + 1), last_ip)};
 }
 
@@ -117,23 +117,23 @@ constexpr auto leading_pads(uint64_t bytes, size_t place) noexcept -> unsigned {
 /// The loop state and the visitor after one packet.
 template <class Visitor>
 struct decoded_one {
-    loop_state now;
+    loop_state state;
     copy_or_reference<Visitor> visitor;
 };
 
 /// Decodes one packet of any kind and calls the visitor. `now.place` is 0 when there is no packet.
 template <class Packets, class Visitor>
-constexpr auto decode_one(byte_view from, packet::decode_options how, uint64_t offset,
+constexpr auto decode_one(byte_view from, packet::decode_options options, uint64_t offset,
                           uint64_t last_ip, copy_or_reference<Visitor> visitor)
     -> decoded_one<Visitor> {
-    loop_state now{0, last_ip, how.block, true};
-    (void)packet::decode<Packets>(from, how, [&](auto const& packet, unsigned length) {
-        now.place = length;
-        now.last_ip = last_ip_after(packet, last_ip);
-        now.items = block_after(packet, how.block);
-        now.keep_going = call(visitor, packet, {offset, now.last_ip, length});
+    loop_state state{0, last_ip, options.block, true};
+    (void)packet::decode<Packets>(from, options, [&](auto const& packet, unsigned length) {
+        state.place = length;
+        state.last_ip = last_ip_after(packet, last_ip);
+        state.items = block_after(packet, options.block);
+        state.keep_going = call(visitor, packet, {offset, state.last_ip, length});
     });
-    return {now, visitor};
+    return {state, visitor};
 }
 
 /// Calls the visitor with one packet of known length. `lookahead_bytes` bytes must be readable.
@@ -141,32 +141,32 @@ template <class Visitor>
 struct visitor_call {
     Visitor& visitor;
     uint8_t const* from;
-    packet_place where;
+    packet_place place;
 
     /// always_inline: without it next() takes 2 % more instructions (g++ 12).
     template <class Packet>
     PTSPEC_ATTRIBUTE(always_inline)
     constexpr auto operator()() const -> bool {
-        uint64_t const low = load_le64(from) & first_bytes_masks.low[where.length];
-        uint64_t const high = load_le64(from + 8) & first_bytes_masks.high[where.length];
-        return call(visitor, Packet{from_wide<typename Packet::raw_type>({low, high})}, where);
+        uint64_t const low = load_le64(from) & first_bytes_masks.low[place.length];
+        uint64_t const high = load_le64(from + 8) & first_bytes_masks.high[place.length];
+        return call(visitor, Packet{from_wide<typename Packet::raw_type>({low, high})}, place);
     }
 };
 
 /// Calls the visitor with the packets of `bytes`, which begin at `offset` of the trace, until the
 /// visitor stops or no complete valid packet follows. Fastest when `offset` is a multiple of eight.
 template <class Packets, class Visitor>
-constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_state now,
+constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_state state,
                            Visitor& caller_visitor) -> loop_state {
     using namespace packet;
     copy_or_reference<Visitor> visitor = caller_visitor;
     uint8_t const* const data = bytes.data();
     size_t const fast_limit = bytes.size() < lookahead_bytes ? 0
                                                              : bytes.size() - (lookahead_bytes - 1);
-    size_t place = now.place;
-    uint64_t last_ip = now.last_ip;
-    block items = now.items;
-    bool keep_going = now.keep_going;
+    size_t place = state.place;
+    uint64_t last_ip = state.last_ip;
+    block items = state.items;
+    bool keep_going = state.keep_going;
     while (keep_going) {
         size_t const until = items == block::none ? fast_limit : 0;
         while (place < until) {
@@ -197,7 +197,7 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
                                                load_le64(data + place + 1), last_ip);
                 uint8_t const* const from = data + place;
                 place += here.length;
-                keep_going = for_kind(opcode_infos<Packets>.which[row],
+                keep_going = for_kind(opcode_infos<Packets>.kind[row],
                                       visitor_call<copy_or_reference<Visitor>>{visitor, from, here},
                                       Packets{});
                 if constexpr (skips_packets<Visitor>) {
@@ -216,11 +216,11 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
         auto const after = decode_one<Packets, Visitor>(bytes.from(place), {items, strict},
                                                         offset + place, last_ip, visitor);
         if constexpr (is_copied<Visitor>) { visitor = after.visitor; }
-        if (after.now.place == 0) { break; }
-        place += after.now.place;
-        last_ip = after.now.last_ip;
-        items = after.now.items;
-        keep_going = after.now.keep_going;
+        if (after.state.place == 0) { break; }
+        place += after.state.place;
+        last_ip = after.state.last_ip;
+        items = after.state.items;
+        keep_going = after.state.keep_going;
     }
     if constexpr (is_copied<Visitor>) { caller_visitor = visitor; }
     return {place, last_ip, items, keep_going};

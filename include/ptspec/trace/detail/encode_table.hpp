@@ -15,14 +15,14 @@ struct encode_table {
     uint64_t fixed[rows];      ///< mask of the fixed bits in bits 63:0
     uint64_t value[rows];      ///< the value of these bits
     uint64_t zero_high[rows];  ///< mask of the bits in 127:64 that are 0
-    uint64_t least[rows];      ///< the least value of bits 63:0
+    uint64_t min_value[rows];  ///< the least value of bits 63:0
     /// The length in bytes; 0 in an unused row. A packet that claims more bytes than `lengths`
     /// selects a row of another kind, which has another length, or one after all rows.
     uint8_t length[rows + (256 - lengths)];
 
-    [[nodiscard]] static constexpr auto row_of(packet::kind which, unsigned bytes) noexcept
+    [[nodiscard]] static constexpr auto row_of(packet::kind kind, unsigned bytes) noexcept
         -> size_t {
-        return underlying(which) % packet::kind_count * lengths + bytes;
+        return underlying(kind) % packet::kind_count * lengths + bytes;
     }
     /// Adds a row for the packets of `bytes` bytes whose bits in the mask `selectors` equal `bits`.
     /// If the row of this length is in use, sets the spare row of the kind, at length 0, which no
@@ -37,7 +37,7 @@ struct encode_table {
         fixed[row] = ~whole.low | same.low;
         value[row] = bits.low;
         zero_high[row] = ~whole.high | same.high;
-        if constexpr (requires { Packet::min_raw; }) { least[row] = Packet::min_raw; }
+        if constexpr (requires { Packet::min_raw; }) { min_value[row] = Packet::min_raw; }
         length[row] = static_cast<uint8_t>(bytes);
     }
     /// True when this row describes the packet.
@@ -46,13 +46,13 @@ struct encode_table {
         -> bool {
         // Four branches that predict well cost less than combining the conditions into one.
         return bytes == length[row] && (low & fixed[row]) == value[row] &&
-               (high & zero_high[row]) == 0 && low >= least[row];
+               (high & zero_high[row]) == 0 && low >= min_value[row];
     }
     /// True when the packet is valid and can be written unchanged.
     [[nodiscard]]
-    constexpr auto accepts(packet::kind which, unsigned bytes, uint64_t low,
+    constexpr auto accepts(packet::kind kind, unsigned bytes, uint64_t low,
                            uint64_t high) const noexcept -> bool {
-        size_t const row = row_of(which, bytes);
+        size_t const row = row_of(kind, bytes);
         if (matches(row, bytes, low, high)) [[likely]] { return true; }
         return matches(row - bytes, bytes, low, high) ||
                (row == row_of(packet::kind::psb, packet::psb::max_bytes) && bytes == length[row] &&
@@ -78,10 +78,10 @@ constexpr void add_to_table(encode_table& all) noexcept {
         }
     } else if constexpr (requires { payload::size(0); }) {
         using selector = packet::payload_selector<Packet>;
-        constexpr uint64_t most = low_bits(selector::width);
+        constexpr uint64_t max_value = low_bits(selector::width);
         wide_bits const selects = to_wide(
-            Packet{typename Packet::raw_type{}}.with(selector{wrapped{most}}).raw);
-        for (uint64_t i = 0; i <= most; ++i) {
+            Packet{typename Packet::raw_type{}}.with(selector{wrapped{max_value}}).raw);
+        for (uint64_t i = 0; i <= max_value; ++i) {
             unsigned const bytes = payload::size(i);
             if (bytes == packet::undefined_size) { continue; }
             all.set<Packet>(Packet::head_bytes + bytes, selects,

@@ -79,7 +79,8 @@ struct event_queue {
     constexpr void set_time_of_pending(time when) noexcept {
         for (unsigned i = first_pending(); i < count; ++i) { all[i].when = when; }
     }
-    /// Removes the IPs: before the first PSB a compressed IP is not known.
+    /// Removes the IPs of events that are not pending. Before the first PSB the last IP is unknown,
+    /// so a compressed IP cannot be expanded.
     constexpr void hide_ips() noexcept {
         for (unsigned i = 0; i < first_pending(); ++i) {
             all[i].has_ip = all[i].has_to = false;
@@ -120,14 +121,14 @@ struct event_queue {
     /// Removes the held events `resumed` that did not happen: the last one, or all.
     constexpr void withdraw(bool all_of_them) noexcept {
         unsigned const end = first_pending();
-        unsigned to = all_of_them ? ready : last_resumed(ready);
-        for (unsigned i = to; i < count; ++i) {
+        unsigned kept = all_of_them ? ready : last_resumed(ready);
+        for (unsigned i = kept; i < count; ++i) {
             if (i < end && all[i].what == event_type::resumed) { continue; }
-            all[to] = all[i];
-            ++to;
+            all[kept] = all[i];
+            ++kept;
         }
-        held -= count - to;
-        count = to;
+        held -= count - kept;
+        count = kept;
     }
     /// Changes the pending compound event to `resumed`: its FUP belongs to the OVF. A MODE.Exec
     /// after it stays pending.

@@ -120,10 +120,10 @@ struct event_state {
         release();
     }
     /// After an OVF: keeps or removes the held events `resumed`.
-    constexpr void settle(resumption how) noexcept {
-        if (how >= resumption::withdrawn) {
-            events.withdraw(how == resumption::refuted);
-            if (how == resumption::at_fup) { events.resume_at_fup(); }
+    constexpr void settle(resumption resumed) noexcept {
+        if (resumed >= resumption::withdrawn) {
+            events.withdraw(resumed == resumption::refuted);
+            if (resumed == resumption::at_fup) { events.resume_at_fup(); }
         }
         release();
     }

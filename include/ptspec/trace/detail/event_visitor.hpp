@@ -58,7 +58,7 @@ private:
     PTSPEC_ATTRIBUTE(always_inline)
 #endif
     constexpr auto write(event_type what, Packet const& packet, packet_place place, Clock& clock,
-                         bool has_ip, bool has_to, uint64_t ip, uint64_t to) noexcept -> bool {
+                         bool has_ip, bool has_to, uint64_t ip, uint64_t target) noexcept -> bool {
         next->what = what;
         next->enabled = what == event_type::disabled ? tracing::off : tracing::on;
         next->is_status = false;
@@ -69,7 +69,7 @@ private:
         next->skipped = 0;
         next->offset = place.offset;
         next->ip = ip;
-        next->to = to;
+        next->to = target;
         next->packet = {packet, place.length};
         if constexpr (!__is_empty(Clock)) { next->when = clock.now(); }
         clock.pass();

@@ -25,8 +25,8 @@ inline constexpr uint8_t clears_ip = 8;
 
 /// The properties of a packet that follow from its first one or two bytes.
 struct opcode_info {
-    uint8_t length = 0;  ///< 0: unknown, although `which` may be known
-    packet::kind which = packet::kind::pad;
+    uint8_t length = 0;  ///< 0: unknown, although `kind` may be known
+    packet::kind kind = packet::kind::pad;
     uint8_t form = 0;  ///< IPBytes; 0 also for a packet without IP; `clears_ip` for PSB
     next_lookup next = next_lookup::first_byte;
 };
@@ -48,7 +48,7 @@ constexpr auto opcode_info_of(uint64_t head, unsigned known) noexcept -> opcode_
     using raw = typename Packet::raw_type;
     constexpr bool has_one_size = same_as<typename Packet::payload_type, packet::no_payload>;
     auto const bits = from_wide<raw>(wide_bits{head, 0});
-    opcode_info const unknown{.which = Packet::about.id};
+    opcode_info const unknown{.kind = Packet::about.id};
     if (opens_or_needs_a_block<Packet>) { return unknown; }
     if (packet::leaf_mask<Packet> != 0 && known == 1) { return {.next = next_lookup::after_mode}; }
     if (packet::broken_header<Packet>(bits) != rule::none) { return unknown; }
@@ -79,37 +79,37 @@ struct opcode_info_table {
     static constexpr size_t rows = size_t{3} * 256;
 
     uint8_t length[rows];
-    packet::kind which[rows];
+    packet::kind kind[rows];
     uint8_t form[rows];
     next_lookup next[rows];
 
     [[nodiscard]] constexpr auto at(size_t row) const noexcept -> opcode_info {
-        return {length[row], which[row], form[row], next[row]};
+        return {length[row], kind[row], form[row], next[row]};
     }
     constexpr void set(size_t row, opcode_info one) noexcept {
         length[row] = one.length;
-        which[row] = one.which;
+        kind[row] = one.kind;
         form[row] = one.form;
         next[row] = one.next;
     }
 };
 
-/// The row of a byte in the table that `where` selects.
-constexpr auto row_of(next_lookup where, uint8_t byte) noexcept -> size_t {
-    return size_t{underlying(where)} << 8 | byte;
+/// The row of a byte in the table that `lookup` selects.
+constexpr auto row_of(next_lookup lookup, uint8_t byte) noexcept -> size_t {
+    return size_t{underlying(lookup)} << 8 | byte;
 }
 
 /// Sets the rows of the first byte, or of the second byte after the escape.
 template <class Packets>
-constexpr void set_opcode_infos(opcode_info_table& all, next_lookup where) noexcept {
-    bool const second = where == next_lookup::after_escape;
+constexpr void set_opcode_infos(opcode_info_table& all, next_lookup lookup) noexcept {
+    bool const second = lookup == next_lookup::after_escape;
     for (unsigned i = 0; i < 256; ++i) {
         auto const byte = static_cast<uint8_t>(i);
         auto const opcode = second ? packet::classify_ext<Packets>(byte)
                                    : packet::classify_first<Packets>(byte);
         if (opcode.what != packet::opcode_byte::meaning::packet) { continue; }
         uint64_t const head = second ? packet::escape | i << 8 : i;
-        all.set(row_of(where, byte),
+        all.set(row_of(lookup, byte),
                 packet::for_kind(
                     opcode.id,
                     [&]<class Packet>() { return opcode_info_of<Packet>(head, second ? 2 : 1); },
@@ -144,11 +144,11 @@ inline constexpr opcode_info_table opcode_infos = [] {
 
 /// Checks the payload of a packet. `low` and `high` have all bytes of the packet.
 template <class Packets>
-constexpr auto is_valid_packet(uint64_t low, uint64_t high, packet::kind which,
-                               bool strict) noexcept -> bool {
+constexpr auto is_valid_packet(uint64_t low, uint64_t high, packet::kind kind, bool strict) noexcept
+    -> bool {
     wide_bits const image{low, high};  // passed as two scalars: some ABIs pass a struct in memory
     return packet::for_kind(
-        which,
+        kind,
         [&]<class Packet>() {
             auto const bits = from_wide<typename Packet::raw_type>(image);
             return packet::broken_payload<Packet>(bits, strict) == rule::none;
@@ -168,14 +168,14 @@ constexpr auto row_at(uint8_t const* at, bool strict) noexcept -> size_t {
     size_t row = first;
     // A branch, not a conditional move: a move would add latency to every length lookup.
     if (first == packet::escape) [[unlikely]] { row = row_of(next_lookup::after_escape, at[1]); }
-    next_lookup const where = all.next[row];
-    if (where == next_lookup::first_byte) [[likely]] { return row; }
-    if (where == next_lookup::whole_packet) {
-        return is_valid_packet<Packets>(load_le64(at), load_le64(at + 8), all.which[row], strict)
+    next_lookup const lookup = all.next[row];
+    if (lookup == next_lookup::first_byte) [[likely]] { return row; }
+    if (lookup == next_lookup::whole_packet) {
+        return is_valid_packet<Packets>(load_le64(at), load_le64(at + 8), all.kind[row], strict)
                    ? row
                    : packet::escape;
     }
-    return row_of(where, at[1]);  // MODE: the second byte has the leaf
+    return row_of(lookup, at[1]);  // MODE: the second byte has the leaf
 }
 template <class Packets>
 constexpr auto opcode_info_at(uint8_t const* at, bool strict) noexcept -> opcode_info {

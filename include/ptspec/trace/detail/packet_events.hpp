@@ -16,7 +16,7 @@ constexpr void add_damage(State& s, packet::any_packet const& packet, packet_pla
     one.broken = broken;
     if (bound.broken != rule::none && s.binds.violated().offset != place.offset) {
         one.offset = s.binds.violated().offset;
-        one.packet = packet::any_packet::of_kind(s.binds.violated().which);
+        one.packet = packet::any_packet::of_kind(s.binds.violated().kind);
     }
     unsigned index = s.events.first_pending();
     if (bound.resumed == resumption::confirmed && bound.broken == rule::GEN_227) {

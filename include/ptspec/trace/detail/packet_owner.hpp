@@ -9,14 +9,14 @@
 namespace ptspec::trace::detail {
 
 /// A packet after which a FUP may follow. Several may share one.
-constexpr auto announce(binder_state& s, owner to, uint32_t flag, bool has_fup) noexcept
+constexpr auto announce(binder_state& s, owner bound_to, uint32_t flag, bool has_fup) noexcept
     -> binding {
     end_overflow(s);
     if (has_fup) {
         s.set(flag);
         s.owner_at = s.here;
     }
-    return {.to = to, .completes = !has_fup};
+    return {.to = bound_to, .completes = !has_fup};
 }
 
 constexpr auto bind_tnt(binder_state& s, bool loses) noexcept -> binding {
@@ -32,17 +32,17 @@ constexpr auto bind_tnt(binder_state& s, bool loses) noexcept -> binding {
 
 constexpr auto bind_tip(binder_state& s) noexcept -> binding {
     auto const resumed = confirm(s);
-    auto const to = s.has(pending::aborting) ? owner::transaction_abort
-                    : s.has(pending::event)  ? owner::asynchronous
-                    : s.has(pending::mode)   ? owner::far_transfer
-                                             : owner::branch;
+    auto const bound_to = s.has(pending::aborting) ? owner::transaction_abort
+                          : s.has(pending::event)  ? owner::asynchronous
+                          : s.has(pending::mode)   ? owner::far_transfer
+                                                   : owner::branch;
     // A FUP and TIP while tracing is off: an INIT and the SIPI after it (GEN-290).
     if (s.has(pending::off) && !s.has(pending::event | pending::aborting)) {
         s.violate(rule::GEN_105);
     }
     s.set(pending::waiting | pending::doubts, false);
     s.resume();
-    return {.to = to, .resumed = resumed};
+    return {.to = bound_to, .resumed = resumed};
 }
 
 constexpr auto bind_tip_pge(binder_state& s) noexcept -> binding {
@@ -56,9 +56,9 @@ constexpr auto bind_tip_pge(binder_state& s) noexcept -> binding {
 
 constexpr auto bind_tip_pgd(binder_state& s) noexcept -> binding {
     auto const resumed = confirm(s, s.has(pending::overflow) && s.quirks.has(cpu::quirk::apl11));
-    auto const to = s.has(pending::aborting) ? owner::transaction_abort
-                    : s.has(pending::event)  ? owner::asynchronous
-                                             : owner::branch;
+    auto const bound_to = s.has(pending::aborting) ? owner::transaction_abort
+                          : s.has(pending::event)  ? owner::asynchronous
+                                                   : owner::branch;
     if (s.has(pending::off) && !s.has(pending::event | pending::aborting)) {
         s.violate(rule::GEN_101);
     }
@@ -67,23 +67,23 @@ constexpr auto bind_tip_pgd(binder_state& s) noexcept -> binding {
           false);
     s.set(tracing::off);
     s.set(pending::after_pgd);
-    return {.to = to, .resumed = resumed};
+    return {.to = bound_to, .resumed = resumed};
 }
 
 constexpr auto bind_fup(binder_state& s) noexcept -> binding {
     s.check_stop();
     if (s.has(pending::owners_of_fup)) {
-        auto const to = s.has(pending::transaction)    ? owner::transaction
-                        : s.has(pending::abort)        ? owner::transaction_abort
-                        : s.has(pending::ptwrite)      ? owner::ptwrite
-                        : s.has(pending::exstop)       ? owner::power
-                        : s.has(pending::pebs)         ? owner::pebs
-                        : s.has(pending::control_flow) ? owner::control_flow
-                                                       : owner::trigger;
+        auto const bound_to = s.has(pending::transaction)    ? owner::transaction
+                              : s.has(pending::abort)        ? owner::transaction_abort
+                              : s.has(pending::ptwrite)      ? owner::ptwrite
+                              : s.has(pending::exstop)       ? owner::power
+                              : s.has(pending::pebs)         ? owner::pebs
+                              : s.has(pending::control_flow) ? owner::control_flow
+                                                             : owner::trigger;
         bool const opens = s.has(pending::abort);
         s.set(pending::owners_of_fup, false);
         if (opens) { s.begin_event(pending::aborting); }
-        return {.to = to, .completes = !opens};
+        return {.to = bound_to, .completes = !opens};
     }
     if (s.has(pending::mode)) {
         s.set(pending::mode, false);

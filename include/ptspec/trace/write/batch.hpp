@@ -8,16 +8,17 @@ namespace ptspec::trace {
 
 /// A sink of bytes. `append` stores all bytes of its argument, or returns false and stores none.
 template <class Sink>
-concept packet_sink = requires(Sink& to, byte_view bytes) {
-    { to.append(bytes) } -> same_as<bool>;
+concept packet_sink = requires(Sink& sink, byte_view bytes) {
+    { sink.append(bytes) } -> same_as<bool>;
 };
 /// A sink that also takes up to 16 bytes as a little-endian number. TNTs and TIPs use this
 /// overload. A sink that has 16 bytes of room can store both halves of the number, whatever the
 /// count, and advance by the count, as `byte_buffer` and `ports::growing_file` do.
 template <class Sink>
-concept wide_packet_sink = packet_sink<Sink> && requires(Sink& to, wide_bits bytes, size_t count) {
-    { to.append(bytes, count) } -> same_as<bool>;
-};
+concept wide_packet_sink = packet_sink<Sink> &&
+                           requires(Sink& sink, wide_bits bytes, size_t count) {
+                               { sink.append(bytes, count) } -> same_as<bool>;
+                           };
 
 namespace detail {
 
@@ -89,8 +90,8 @@ template <class Packets = packet::all>
 class packet_batch {
     using code = packet::encoded_wide;
 
-    writer_state now_;
-    writer_options const& how_;
+    writer_state state_;
+    writer_options const& options_;
     byte_array<writer_state::max_bytes + 16> bytes_{};  // `put` stores 16 bytes
     size_t size_ = 0;
     rule broken_ = rule::none;
@@ -103,14 +104,14 @@ class packet_batch {
     /// Writes a packet, after its CYC if it has one. There is no PAD between the two, except that
     /// `pad_policy::skylake` aligns a TNT and a TIP.PGD without IP separately.
     template <class Packet>
-    constexpr void write(Packet const& which, bool has_cyc = false) noexcept {
+    constexpr void write(Packet const& packet, bool has_cyc = false) noexcept {
         if (broken_ != rule::none) { return; }
-        auto const bytes = packet::encode_wide<Packet, Packets>(which, now_.items);
+        auto const bytes = packet::encode_wide<Packet, Packets>(packet, state_.items);
         if (write_code(bytes, detail::placed_as_of<Packet>(), has_cyc)) {
-            now_.record(which, bytes.length);
+            state_.record(packet, bytes.length);
         }
     }
-    /// The same for an encoded packet. The caller adds the length of `bytes` to `now_.bytes`.
+    /// The same for an encoded packet. The caller adds the length of `bytes` to `state_.bytes`.
     constexpr auto write_code(code const& bytes, detail::placed_as as, bool has_cyc) noexcept
         -> bool {
         using packet::cyc;
@@ -118,19 +119,19 @@ class packet_batch {
         if (broken_ != rule::none) { return false; }
         code time{};
         if (has_cyc) {
-            time = packet::encode_wide<cyc, Packets>(cyc::of(now_.cycles), now_.items);
-            now_.cycles = 0;
+            time = packet::encode_wide<cyc, Packets>(cyc::of(state_.cycles), state_.items);
+            state_.cycles = 0;
         }
-        if (how_.pads != pad_policy::none) [[unlikely]] {
+        if (options_.pads != pad_policy::none) [[unlikely]] {
             write_aligned(as, time, bytes);
         } else {
             put(time);
             put(bytes);
-            now_.bytes += time.length;
+            state_.bytes += time.length;
         }
         return true;
     }
-    /// Writes a packet after PADs. The caller adds the length of `bytes` to `now_.bytes`.
+    /// Writes a packet after PADs. The caller adds the length of `bytes` to `state_.bytes`.
     constexpr void write_aligned(detail::placed_as as, code const& time,
                                  code const& bytes) noexcept {
         constexpr size_t max_pads = 14;  // to the end of a wide payload, and to the next header
@@ -138,27 +139,27 @@ class packet_batch {
             broken_ = rule::PKT_347;
             return;
         }
-        if (how_.pads == pad_policy::skylake) { return place(as, time, bytes); }
+        if (options_.pads == pad_policy::skylake) { return place(as, time, bytes); }
         bool const shares_word = as == detail::placed_as::mode || as == detail::placed_as::cbr;
         align(time.length + bytes.length, shares_word);
         put(time);
         put(bytes);
-        now_.bytes += time.length;
+        state_.bytes += time.length;
         shares_word_ = shares_word;
     }
     /// Writes PADs up to the next multiple of 8: only if `length` bytes would cross it with
     /// `pad_policy::within_words`, else before each packet that does not share the last word.
     constexpr void align(size_t length, bool shares_word) noexcept {
-        uint64_t const at = now_.bytes % 8;
+        uint64_t const at = state_.bytes % 8;
         bool const crosses = at + length > 8;
-        if (at == 0 || (how_.pads == pad_policy::within_words && !crosses)) { return; }
-        if (how_.pads == pad_policy::broadwell && shares_word && shares_word_ && !crosses) {
+        if (at == 0 || (options_.pads == pad_policy::within_words && !crosses)) { return; }
+        if (options_.pads == pad_policy::broadwell && shares_word && shares_word_ && !crosses) {
             return;
         }
         pad(8 - at);
     }
     /// Places a packet by `pad_policy::skylake`, with the MODEs that were held for it. The caller
-    /// adds the length of `bytes` to `now_.bytes`. Source: GEN-010.
+    /// adds the length of `bytes` to `state_.bytes`. Source: GEN-010.
     constexpr void place(detail::placed_as as, code time, code const& bytes) noexcept {
         using detail::placed_as;
         bool const is_status = as == placed_as::status;
@@ -168,12 +169,12 @@ class packet_batch {
         if (as == placed_as::mode) {
             hold(time);
             hold(bytes);
-            now_.bytes += time.length;
+            state_.bytes += time.length;
             return;
         }
         if (has_ip) {  // one group with the MODEs before it
             hold(time);
-            now_.bytes += time.length;
+            state_.bytes += time.length;
             time = {};
         } else {
             release_held();
@@ -186,7 +187,7 @@ class packet_batch {
         } else if (as == placed_as::tnt || (is_ip && !has_ip)) {
             align_whole(time.length);
             put(time);
-            now_.bytes += time.length;
+            state_.bytes += time.length;
             time = {};
             align_whole(bytes.length);
         } else if (cyc_crosses_) {
@@ -197,9 +198,9 @@ class packet_batch {
         put_held();
         put(time);
         put(bytes);
-        now_.bytes += time.length;
-        now_.ends_in_payload = is_wide_ip || is_status;
-        now_.cycles_at_tnt = 0;
+        state_.bytes += time.length;
+        state_.ends_in_payload = is_wide_ip || is_status;
+        state_.cycles_at_tnt = 0;
     }
     /// Writes PADs so that the next `length` bytes, the held ones included, do not cross a multiple
     /// of 8.
@@ -207,8 +208,8 @@ class packet_batch {
     /// Writes PADs so that they end at a multiple of 8.
     constexpr void align_head(size_t length) noexcept { align_by({.head = length, .ends = true}); }
     constexpr void align_by(detail::alignment_of_next const& next) noexcept {
-        pad(detail::pads_before(now_.bytes - held_size_, now_.ends_in_payload, next));
-        now_.ends_in_payload = false;
+        pad(detail::pads_before(state_.bytes - held_size_, state_.ends_in_payload, next));
+        state_.ends_in_payload = false;
     }
     /// Holds bytes that begin a group. If the group becomes too long, writes the held bytes first.
     constexpr void hold(code const& bytes) noexcept {
@@ -234,7 +235,7 @@ class packet_batch {
             return;
         }
         size_ += static_cast<size_t>(count);  // the buffer is zero, and zeros are PADs
-        now_.bytes += count;
+        state_.bytes += count;
     }
     /// Stores 16 bytes: the packet, and zeros after it.
     constexpr void put(code const& bytes) noexcept {
@@ -247,94 +248,97 @@ class packet_batch {
     }
 
 public:
-    constexpr packet_batch(writer_state const& before, writer_options const& how) noexcept
-        : now_{before}, how_{how} {}
+    constexpr packet_batch(writer_state const& before, writer_options const& options) noexcept
+        : state_{before}, options_{options} {}
 
     /// Ends the batch: nothing may be added after it. Call it before `bytes` and `state`.
     constexpr void finish() noexcept {
-        if (how_.pads == pad_policy::skylake) [[unlikely]] { release_held(); }
+        if (options_.pads == pad_policy::skylake) [[unlikely]] { release_held(); }
     }
     [[nodiscard]] constexpr auto bytes() const noexcept -> byte_view {
         return byte_view{bytes_}.first(size_);
     }
-    [[nodiscard]] constexpr auto state() const noexcept -> writer_state const& { return now_; }
+    [[nodiscard]] constexpr auto state() const noexcept -> writer_state const& { return state_; }
     /// The rule that a packet broke, or `none`.
     [[nodiscard]] constexpr auto broken() const noexcept -> rule { return broken_; }
 
     /// Adds core clock cycles that pass between two packets.
-    constexpr void advance(uint64_t cycles) noexcept { now_.cycles += cycles; }
+    constexpr void advance(uint64_t cycles) noexcept { state_.cycles += cycles; }
 
     /// Writes the TNT buffer, then the TIPs that were deferred until after it.
     constexpr void flush() noexcept {
-        if (now_.tnt.count == 0) { return; }
+        if (state_.tnt.count == 0) { return; }
         // In an open block a decoder could take a short TNT for a BIP.
-        bool const is_short = now_.tnt.count <= packet::tnt_short::max_branches &&
-                              now_.items == packet::block::none;
+        bool const is_short = state_.tnt.count <= packet::tnt_short::max_branches &&
+                              state_.items == packet::block::none;
         if (is_short) {
-            write(packet::tnt_short::of(now_.tnt));
+            write(packet::tnt_short::of(state_.tnt));
         } else {
-            write(packet::tnt_long::of(now_.tnt));
+            write(packet::tnt_long::of(state_.tnt));
         }
-        now_.tnt = {};
-        for (unsigned i = 0; i < now_.deferred_count; ++i) {
-            uint64_t const ip = now_.deferred[i];
-            write(packet::tip::of(now_.form_of(ip, how_.ips), ip));
+        state_.tnt = {};
+        for (unsigned i = 0; i < state_.deferred_count; ++i) {
+            uint64_t const ip = state_.deferred[i];
+            write(packet::tip::of(state_.form_of(ip, options_.ips), ip));
         }
-        now_.deferred_count = 0;
+        state_.deferred_count = 0;
     }
 
     template <packet::packet_type Packet>
-    constexpr void add(Packet const& which) noexcept {
+    constexpr void add(Packet const& packet) noexcept {
         flush();
-        write(which, Packet::about.cyc_eligible == packet::cyc_rule::yes && now_.cyc_is_due(how_));
+        write(packet,
+              Packet::about.cyc_eligible == packet::cyc_rule::yes && state_.cyc_is_due(options_));
     }
-    constexpr void add(packet::any_packet const& which) noexcept {
-        if (which.kind() == packet::kind::none && broken_ == rule::none) {
+    constexpr void add(packet::any_packet const& packet) noexcept {
+        if (packet.kind() == packet::kind::none && broken_ == rule::none) {
             broken_ = rule::PKT_015;
         }
-        packet::visit<Packets>([this](auto const& one) { this->add(one); }, which);
+        packet::visit<Packets>([this](auto const& one) { this->add(one); }, packet);
     }
     /// A packet with an IP, in the form that the writer selects.
     template <class Packet>
     constexpr void add_ip(packet_ip ip) noexcept {
         flush();  // may change the last IP
-        add(Packet::of(now_.form_of(ip.value, how_.ips, same_as<Packet, packet::fup>), ip.value));
+        add(Packet::of(state_.form_of(ip.value, options_.ips, same_as<Packet, packet::fup>),
+                       ip.value));
     }
     /// Makes the next IP the first one of a context. Source: GEN-011.
-    constexpr void begin_context() noexcept { now_.has_context_ip = false; }
+    constexpr void begin_context() noexcept { state_.has_context_ip = false; }
     /// PADs up to a multiple of `alignment` bytes.
     constexpr void align_end(unsigned alignment) noexcept {
         release_held();
-        now_.ends_in_payload = false;
-        pad((alignment - now_.bytes % alignment) % alignment);
+        state_.ends_in_payload = false;
+        pad((alignment - state_.bytes % alignment) % alignment);
     }
     /// A CYC that belongs to no packet.
     constexpr void add_cycles() noexcept {
         flush();
-        write(packet::cyc::of(now_.cycles));
-        now_.cycles = 0;
+        write(packet::cyc::of(state_.cycles));
+        state_.cycles = 0;
     }
     /// A branch, which enters the TNT buffer. The CYC of a TNT is written before its first branch.
     constexpr void branch(bool taken) noexcept {
-        if (now_.tnt.count == 0 && now_.cyc_is_due(how_)) {
-            cyc_crosses_ = now_.cycles == now_.cycles_at_tnt;
-            write(packet::cyc::of(now_.cycles));
+        if (state_.tnt.count == 0 && state_.cyc_is_due(options_)) {
+            cyc_crosses_ = state_.cycles == state_.cycles_at_tnt;
+            write(packet::cyc::of(state_.cycles));
             cyc_crosses_ = false;
-            now_.cycles = 0;
+            state_.cycles = 0;
         }
-        now_.add_branch(taken);
-        if (now_.tnt.count >= how_.max_branches()) {
+        state_.add_branch(taken);
+        if (state_.tnt.count >= options_.max_branches()) {
             flush();
-            now_.cycles_at_tnt = now_.cycles;
+            state_.cycles_at_tnt = state_.cycles;
         }
     }
     /// A TIP, which is deferred until after the current TNT if the options allow it.
     constexpr void defer(packet_ip ip) noexcept {
-        bool const waits = how_.defers_tips && now_.tnt.count != 0 && !now_.cyc_is_due(how_) &&
-                           now_.deferred_count < writer_state::max_deferred;
+        bool const waits = options_.defers_tips && state_.tnt.count != 0 &&
+                           !state_.cyc_is_due(options_) &&
+                           state_.deferred_count < writer_state::max_deferred;
         if (!waits) { return add_ip<packet::tip>(ip); }
-        now_.deferred[now_.deferred_count] = ip.value;
-        ++now_.deferred_count;
+        state_.deferred[state_.deferred_count] = ip.value;
+        ++state_.deferred_count;
     }
 
     /// A PSB+. `before_each(kind)` is called before each of its packets.
@@ -344,12 +348,12 @@ public:
             broken_ = rule::PKT_135;
             return;
         }
-        auto const add_one = [&]<class Packet>(Packet const& which) {
+        auto const add_one = [&]<class Packet>(Packet const& packet) {
             before_each(Packet::about.id);
-            this->add(which);
+            this->add(packet);
         };
-        auto const add_if = [&](auto const& which) {
-            if (which.has_value) { add_one(which.value); }
+        auto const add_if = [&](auto const& packet) {
+            if (packet.has_value) { add_one(packet.value); }
         };
         auto const add_times = [&] {
             add_if(status.tsc);
@@ -357,7 +361,7 @@ public:
             add_if(status.cbr);
         };
         auto const add_context = [&] {
-            bool const before = now_.has_context_ip;
+            bool const before = state_.has_context_ip;
             add_if(status.pip);
             add_if(status.vmcs);
             return before;
@@ -369,23 +373,23 @@ public:
             add_ip<packet::fup>(status.fup.value);
         };
         add_one(packet::psb{});
-        if (how_.in_psb == psb_order::skylake) {
+        if (options_.in_psb == psb_order::skylake) {
             add_if(status.mode_tsx);
             add_exec();
             add_fup();
             bool const had_ip = add_context();
             add_times();
             // The context of a PSB+ does not change the form of the next IP here. Source: GEN-011.
-            if (how_.ips == ip_choice::icelake && !status.vmcs.has_value) {
-                now_.has_context_ip = had_ip;
+            if (options_.ips == ip_choice::icelake && !status.vmcs.has_value) {
+                state_.has_context_ip = had_ip;
             }
         } else {
             add_times();
             (void)add_context();
             add_if(status.mode_tsx);
-            if (how_.in_psb == psb_order::atom) { add_fup(); }
+            if (options_.in_psb == psb_order::atom) { add_fup(); }
             add_exec();
-            if (how_.in_psb != psb_order::atom) { add_fup(); }
+            if (options_.in_psb != psb_order::atom) { add_fup(); }
         }
         add_one(packet::psbend{});
     }

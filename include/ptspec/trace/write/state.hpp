@@ -82,12 +82,12 @@ struct writer_state {
     }
     /// Updates the state after a packet was written.
     template <packet::packet_type Packet>
-    constexpr void record(Packet const& which, unsigned length) noexcept {
-        last_ip = packet::last_ip_after(which, last_ip);
-        items = packet::block_after(which, items);
+    constexpr void record(Packet const& packet, unsigned length) noexcept {
+        last_ip = packet::last_ip_after(packet, last_ip);
+        items = packet::block_after(packet, items);
         if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) {
-            has_last_ip |= which.has_ip();
-            has_context_ip |= which.has_ip();
+            has_last_ip |= packet.has_ip();
+            has_context_ip |= packet.has_ip();
         } else if constexpr (same_as<Packet, packet::psb> || same_as<Packet, packet::ovf>) {
             has_last_ip = has_context_ip = false;
         } else if constexpr (same_as<Packet, packet::pip> || same_as<Packet, packet::vmcs> ||
@@ -97,33 +97,33 @@ struct writer_state {
         bytes += length;
     }
     /// Selects the IPBytes form of the next IP. `is_fup` is true if the packet is a FUP.
-    [[nodiscard]] constexpr auto form_of(uint64_t ip, ip_choice how,
+    [[nodiscard]] constexpr auto form_of(uint64_t ip, ip_choice choice,
                                          bool is_fup = false) const noexcept -> packet::ip_bytes {
-        return how > ip_choice::shortest ? form_by_kind(ip, how, is_fup)
-                                         : form_of_any_kind(ip, how);
+        return choice > ip_choice::shortest ? form_by_kind(ip, choice, is_fup)
+                                            : form_of_any_kind(ip, choice);
     }
     /// The same for `ip_choice::as_processors` and `ip_choice::shortest`.
-    [[nodiscard]] constexpr auto form_of_any_kind(uint64_t ip, ip_choice how) const noexcept
+    [[nodiscard]] constexpr auto form_of_any_kind(uint64_t ip, ip_choice choice) const noexcept
         -> packet::ip_bytes {
-        if (how == ip_choice::shortest || has_last_ip) {
+        if (choice == ip_choice::shortest || has_last_ip) {
             return packet::shortest_form(ip, last_ip);
         }
         return wide_form(ip);
     }
     /// True when the next CYC-eligible packet must have a CYC.
-    [[nodiscard]] constexpr auto cyc_is_due(writer_options const& how) const noexcept -> bool {
-        unsigned const doublings = how.cyc_threshold > 1 ? how.cyc_threshold - 1U : 0;
-        return how.cyc && cycles >= uint64_t{1} << (doublings < 63 ? doublings : 63);
+    [[nodiscard]] constexpr auto cyc_is_due(writer_options const& options) const noexcept -> bool {
+        unsigned const doublings = options.cyc_threshold > 1 ? options.cyc_threshold - 1U : 0;
+        return options.cyc && cycles >= uint64_t{1} << (doublings < 63 ? doublings : 63);
     }
 
 private:
     [[nodiscard]] static constexpr auto wide_form(uint64_t ip) noexcept -> packet::ip_bytes {
         return sign_extended(ip, 48) == ip ? packet::ip_bytes::sign_48 : packet::ip_bytes::full;
     }
-    [[nodiscard]] constexpr auto form_by_kind(uint64_t ip, ip_choice how,
+    [[nodiscard]] constexpr auto form_by_kind(uint64_t ip, ip_choice choice,
                                               bool is_fup) const noexcept -> packet::ip_bytes {
-        auto const wide = how == ip_choice::icelake ? packet::ip_bytes::full : wide_form(ip);
-        if (how == ip_choice::broadwell || is_fup || !has_context_ip) { return wide; }
+        auto const wide = choice == ip_choice::icelake ? packet::ip_bytes::full : wide_form(ip);
+        if (choice == ip_choice::broadwell || is_fup || !has_context_ip) { return wide; }
         auto const form = packet::shortest_form(ip, last_ip);
         bool const is_short = form == packet::ip_bytes::update_16 ||
                               form == packet::ip_bytes::update_32;

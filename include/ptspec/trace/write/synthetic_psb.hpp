@@ -40,14 +40,14 @@ template <class Packets = packet::all>  // a plain function doubles the cost of 
 [[nodiscard]] constexpr auto synthetic_psb(prefix_state const& from) noexcept -> synthetic_prefix {
     synthetic_prefix made;
     byte_buffer out{made.bytes.bytes};
-    writer<byte_buffer, Packets> to{out};
-    made.broken = to.put(from.status);
+    writer<byte_buffer, Packets> output{out};
+    made.broken = output.put(from.status);
     if (made && from.last_ip.has_value && !from.status.fup.has_value) {
         using packet::ip_bytes;
         uint64_t const ip = from.last_ip.value;
-        made.broken = to.put(packet::tip_pge::of(ip_bytes::full, ip));
-        if (made) { made.broken = to.put(packet::fup::of(ip_bytes::full, ip)); }
-        if (made) { made.broken = to.put(packet::tip_pgd{}); }
+        made.broken = output.put(packet::tip_pge::of(ip_bytes::full, ip));
+        if (made) { made.broken = output.put(packet::fup::of(ip_bytes::full, ip)); }
+        if (made) { made.broken = output.put(packet::tip_pgd{}); }
     }
     made.size = made ? out.size() : 0;
     return made;
@@ -62,8 +62,8 @@ struct first_ip_form {
     constexpr auto operator()(packet::psb const&, packet_place) noexcept -> bool { return false; }
     template <class Packet>
         requires derived_from<Packet, packet::ip_packet<Packet>>
-    constexpr auto operator()(Packet const& which, packet_place) noexcept -> bool {
-        auto const form = which.template get<typename Packet::IPBytes>();
+    constexpr auto operator()(Packet const& packet, packet_place) noexcept -> bool {
+        auto const form = packet.template get<typename Packet::IPBytes>();
         is_relative = form == packet::ip_bytes::update_16 || form == packet::ip_bytes::update_32 ||
                       form == packet::ip_bytes::update_48;
         return form == packet::ip_bytes::suppressed;

@@ -29,15 +29,16 @@ template <class Sink, class Packets = packet::all>
 class writer {
 public:
     /// The writer borrows the sink, which must outlive it.
-    constexpr explicit writer(Sink& to, writer_options how = {}) noexcept
-        : to_{detail::checked_sink(to)}, how_{how} {}
+    constexpr explicit writer(Sink& sink, writer_options options = {}) noexcept
+        : sink_{detail::checked_sink(sink)}, options_{options} {}
 
     /// A conditional branch, or a compressed return, which counts as taken. The TNT is written when
     /// it is full, before the next packet, or by `flush`.
     [[nodiscard]] constexpr auto branch(bool taken) noexcept -> rule {
-        bool const begins = now_.tnt.count == 0;
-        if (now_.tnt.count + 1 < how_.max_branches() && !(begins && now_.cyc_is_due(how_))) {
-            now_.add_branch(taken);
+        bool const begins = state_.tnt.count == 0;
+        if (state_.tnt.count + 1 < options_.max_branches() &&
+            !(begins && state_.cyc_is_due(options_))) {
+            state_.add_branch(taken);
             needs_slow_path_ = true;
             return rule::none;
         }
@@ -51,34 +52,34 @@ public:
     template <class Packet>
         requires derived_from<Packet, packet::ip_packet<Packet>>
     [[nodiscard]] constexpr auto put_ip(uint64_t ip) noexcept -> rule {
-        if (can_write_directly()) { return put(Packet::of(now_.form_of(ip, how_.ips), ip)); }
+        if (can_write_directly()) { return put(Packet::of(state_.form_of(ip, options_.ips), ip)); }
         return write_batch([&](packet_batch<Packets>& all) { all.template add_ip<Packet>(ip); });
     }
     /// A packet, unchanged.
     template <packet::packet_type Packet>
-    [[nodiscard]] constexpr auto put(Packet const& which) noexcept -> rule {
+    [[nodiscard]] constexpr auto put(Packet const& packet) noexcept -> rule {
         bool const eligible = Packet::about.cyc_eligible == packet::cyc_rule::yes;
-        if (!can_write_directly() || (eligible && now_.cyc_is_due(how_))) {
-            return write_batch([&](packet_batch<Packets>& all) { all.add(which); });
+        if (!can_write_directly() || (eligible && state_.cyc_is_due(options_))) {
+            return write_batch([&](packet_batch<Packets>& all) { all.add(packet); });
         }
-        auto const code = packet::encode_wide<Packet, Packets>(which, now_.items);
+        auto const code = packet::encode_wide<Packet, Packets>(packet, state_.items);
         if (!code) { return code.broken; }
         if (!append(code.bytes, code.length)) { return rule::PKT_347; }
-        now_.record(which, code.length);
+        state_.record(packet, code.length);
         return finish_write();
     }
     [[nodiscard]]
-    constexpr auto put(packet::any_packet const& which) noexcept -> rule {
-        packet::kind const kind = which.kind();
-        unsigned const length = which.length();
-        uint64_t const low = hide_from_optimizer(which.raw().low);
-        uint64_t const high = hide_from_optimizer(which.raw().high);
+    constexpr auto put(packet::any_packet const& packet) noexcept -> rule {
+        packet::kind const kind = packet.kind();
+        unsigned const length = packet.length();
+        uint64_t const low = hide_from_optimizer(packet.raw().low);
+        uint64_t const high = hide_from_optimizer(packet.raw().high);
         if (needs_slow_path_ || !table.accepts(kind, length, low, high)) {
-            return slow_path(which);
+            return slow_path(packet);
         }
         if (!append({low, high}, length)) { return rule::PKT_347; }
         update_last_ip(kind, low, high);
-        now_.bytes += length;
+        state_.bytes += length;
         return rule::none;
     }
     /// Packets, unchanged and in order, up to the first that breaks a rule.
@@ -104,29 +105,30 @@ public:
     }
 
     /// Adds core clock cycles.
-    constexpr void advance(uint64_t cycles) noexcept { now_.cycles += cycles; }
+    constexpr void advance(uint64_t cycles) noexcept { state_.cycles += cycles; }
 
-    [[nodiscard]] constexpr auto state() const noexcept -> writer_state const& { return now_; }
+    [[nodiscard]] constexpr auto state() const noexcept -> writer_state const& { return state_; }
 
 private:
     static constexpr detail::encode_table const& table = detail::encode_tables<Packets>::table;
 
     /// True when no branch is pending in the TNT buffer and packets need no PADs.
     [[nodiscard]] constexpr auto can_write_directly() const noexcept -> bool {
-        return now_.tnt.count == 0 && how_.pads == pad_policy::none;
+        return state_.tnt.count == 0 && options_.pads == pad_policy::none;
     }
     /// Called after a write: updates whether the next packet can be written through the table.
     constexpr auto finish_write() noexcept -> rule {
-        needs_slow_path_ = !can_write_directly() || how_.cyc || how_.ips > ip_choice::shortest ||
-                           now_.items != packet::block::none;
+        needs_slow_path_ = !can_write_directly() || options_.cyc ||
+                           options_.ips > ip_choice::shortest ||
+                           state_.items != packet::block::none;
         return rule::none;
     }
     [[nodiscard]]
     constexpr auto append(wide_bits bytes, unsigned count) noexcept -> bool {
         if constexpr (wide_packet_sink<Sink>) {
-            return to_.append(bytes, size_t{count});
+            return sink_.append(bytes, size_t{count});
         } else {
-            return to_.append(byte_view{to_le(bytes)}.first(count));
+            return sink_.append(byte_view{to_le(bytes)}.first(count));
         }
     }
     /// Writes packets through the table, and returns how many: up to the first that the table does
@@ -135,25 +137,25 @@ private:
     /// No branch depends on the packet kind, which is unpredictable.
     constexpr auto put_by_table(packet::any_packet const* first, size_t count) noexcept -> size_t {
         if constexpr (derived_from<Sink, byte_buffer>) {
-            size_t const most = to_.room() / detail::lookahead_bytes;
-            if (count > most) { count = most; }
-            uint8_t* place = to_.end();
+            size_t const max_packets = sink_.room() / detail::lookahead_bytes;
+            if (count > max_packets) { count = max_packets; }
+            uint8_t* place = sink_.end();
             size_t written = 0;
             for (; written < count; ++written) {
-                packet::any_packet const& which = first[written];
+                packet::any_packet const& packet = first[written];
                 // Hidden, so that the halves are two scalar registers and not one vector.
-                uint64_t const low = hide_from_optimizer(which.raw().low);
-                uint64_t const high = hide_from_optimizer(which.raw().high);
-                unsigned const length = which.length();
-                if (!table.accepts(which.kind(), length, low, high)) { break; }
+                uint64_t const low = hide_from_optimizer(packet.raw().low);
+                uint64_t const high = hide_from_optimizer(packet.raw().high);
+                unsigned const length = packet.length();
+                if (!table.accepts(packet.kind(), length, low, high)) { break; }
                 store_le64(place, low);
                 store_le64(place + 8, high);
                 place += length;
             }
             update_last_ips(first, written);
-            auto const bytes = static_cast<size_t>(place - to_.end());
-            now_.bytes += bytes;
-            to_.grow(bytes);
+            auto const bytes = static_cast<size_t>(place - sink_.end());
+            state_.bytes += bytes;
+            sink_.grow(bytes);
             return written;
         } else {
             return 0;
@@ -162,8 +164,8 @@ private:
     /// Updates the last IP after packets written through the table, beginning with the last of them
     /// that does not depend on the IP before it.
     constexpr void update_last_ips(packet::any_packet const* first, size_t count) noexcept {
-        auto const sets_whole_ip = [](packet::any_packet const& which) {
-            return detail::ip_updates.kept[ip_form_of(which.kind(), which.raw().low)] == 0;
+        auto const sets_whole_ip = [](packet::any_packet const& packet) {
+            return detail::ip_updates.kept[ip_form_of(packet.kind(), packet.raw().low)] == 0;
         };
         size_t at = count;
         while (at > 0 && !sets_whole_ip(first[at - 1])) { --at; }
@@ -172,41 +174,41 @@ private:
         }
     }
     /// Updates the last IP after one packet, without a branch.
-    constexpr void update_last_ip(packet::kind which, uint64_t low, uint64_t high) noexcept {
-        unsigned const form = ip_form_of(which, low);
+    constexpr void update_last_ip(packet::kind kind, uint64_t low, uint64_t high) noexcept {
+        unsigned const form = ip_form_of(kind, low);
         // A load of one byte, as large as the store before it, so that the store forwards to it.
-        unsigned const had = hide_from_optimizer(unsigned{now_.has_last_ip});
+        unsigned const had = hide_from_optimizer(unsigned{state_.has_last_ip});
         unsigned const has = form - 1 < detail::clears_ip - 1U ? 1 : 0;
-        unsigned const keeps = which == packet::kind::psb || which == packet::kind::ovf ? 0 : 1;
-        now_.has_last_ip = (has | (had & keeps)) != 0;
-        now_.last_ip = detail::updated_ip(detail::ip_update_of(form), low >> 8 | high << 56,
-                                          now_.last_ip);
+        unsigned const keeps = kind == packet::kind::psb || kind == packet::kind::ovf ? 0 : 1;
+        state_.has_last_ip = (has | (had & keeps)) != 0;
+        state_.last_ip = detail::updated_ip(detail::ip_update_of(form), low >> 8 | high << 56,
+                                            state_.last_ip);
     }
     /// The IP form of a packet, as in `opcode_info`.
-    [[nodiscard]] static constexpr auto ip_form_of(packet::kind which, uint64_t low) noexcept
+    [[nodiscard]] static constexpr auto ip_form_of(packet::kind kind, uint64_t low) noexcept
         -> unsigned {
-        return which == packet::kind::psb ? detail::clears_ip
-                                          : detail::opcode_infos<Packets>.form[low & 0xFF];
+        return kind == packet::kind::psb ? detail::clears_ip
+                                         : detail::opcode_infos<Packets>.form[low & 0xFF];
     }
-    constexpr auto slow_path(packet::any_packet const& which) noexcept -> rule {
-        if (which.kind() == packet::kind::none) { return rule::PKT_015; }
-        return packet::visit<Packets>([this](auto const& one) { return this->put(one); }, which);
+    constexpr auto slow_path(packet::any_packet const& packet) noexcept -> rule {
+        if (packet.kind() == packet::kind::none) { return rule::PKT_015; }
+        return packet::visit<Packets>([this](auto const& one) { return this->put(one); }, packet);
     }
     /// Writes the packets that `add` adds to a batch.
     template <class Add>
     constexpr auto write_batch(Add const& add) noexcept -> rule {
-        packet_batch<Packets> all{now_, how_};
+        packet_batch<Packets> all{state_, options_};
         add(all);
         all.finish();
         if (all.broken() != rule::none) { return all.broken(); }
-        if (!all.bytes().empty() && !to_.append(all.bytes())) { return rule::PKT_347; }
-        now_ = all.state();
+        if (!all.bytes().empty() && !sink_.append(all.bytes())) { return rule::PKT_347; }
+        state_ = all.state();
         return finish_write();
     }
 
-    choose_t<packet_sink<Sink>, Sink, detail::full_sink const>& to_;
-    writer_options how_;
-    writer_state now_{};
+    choose_t<packet_sink<Sink>, Sink, detail::full_sink const>& sink_;
+    writer_options options_;
+    writer_state state_{};
     bool needs_slow_path_ = true;  // the table cannot be used for the next packet
 };
 
