@@ -167,8 +167,8 @@ struct code_pages {
         auto const offset = address - page->first;
         return byte_view{page->second}.from(static_cast<std::size_t>(offset));
     }
-    [[nodiscard]] auto space_of(flow::walk_place const& at) const -> std::uint32_t {
-        return at.state.non_root && at.state.cr3 == cr3 ? guest : host;
+    [[nodiscard]] auto space_of(flow::walk_state const& walked) const -> std::uint32_t {
+        return walked.state.non_root && walked.state.cr3 == cr3 ? guest : host;
     }
     void add(side space, std::uint64_t address, bytes const& content) {
         auto& page = of[space][address] = content;

@@ -29943,12 +29943,12 @@ namespace ptspec::flow {
 /// uses another number or calls `block_cache::invalidate`. The number comes from `source.space_of`,
 /// or from `walker::set_space` if the source has no such function.
 template <class Source>
-concept code_source = requires(Source& from, uint64_t address, uint32_t space) {
-    { from.code(address, space) } -> same_as<byte_view>;
+concept code_source = requires(Source& source, uint64_t address, uint32_t space) {
+    { source.code(address, space) } -> same_as<byte_view>;
 };
 
 /// How far a walk is in the trace.
-struct walk_place {
+struct walk_state {
     trace::execution_state state{};  ///< CR3, NR, VMCS and code size, as far as they are known
     /// The time of the packet, if the space changes `at_packets` or `at_branches`.
     trace::time when{};
@@ -29975,11 +29975,11 @@ struct changes_name {
 
 }  // namespace detail
 
-/// `space_of(place)` is the number of the address space of the code that follows, and `changes`
+/// `space_of(walked)` is the number of the address space of the code that follows, and `changes`
 /// says where it may change.
 template <class Source>
-concept has_spaces = code_source<Source> && requires(Source& from, walk_place const& at) {
-    { from.space_of(at) } -> same_as<uint32_t>;
+concept has_spaces = code_source<Source> && requires(Source& source, walk_state const& walked) {
+    { source.space_of(walked) } -> same_as<uint32_t>;
     requires same_as<bare_t<decltype(Source::changes)>, space_changes>;
 };
 /// `Source::changes`, or `at_paging` for a source that does not have spaces.
@@ -29996,7 +29996,7 @@ struct source_members {
     static_assert(has_spaces<Source> ||
                       !(has_member<Source, space_of_name> || has_member<Source, changes_name>),
                   "a source of code in several address spaces has `auto "
-                  "space_of(ptspec::flow::walk_place const&) -> uint32_t` and `static constexpr "
+                  "space_of(ptspec::flow::walk_state const&) -> uint32_t` and `static constexpr "
                   "auto changes = ptspec::flow::space_changes::at_paging`, or another of these");
 };
 
@@ -30148,9 +30148,10 @@ enum class branch_kind : uint8_t {
     interrupt,    ///< INT n: a FUP and a TIP
 };
 
-[[nodiscard]] constexpr auto branch_kind_of(x86::instruction const& of) noexcept -> branch_kind {
+[[nodiscard]] constexpr auto branch_kind_of(x86::instruction const& instruction) noexcept
+    -> branch_kind {
     using enum x86::instruction_class;
-    switch (of.kind) {
+    switch (instruction.kind) {
         case conditional: return branch_kind::conditional;
         case direct_jump:
         case direct_call: return branch_kind::direct;
@@ -30171,7 +30172,8 @@ enum class branch_kind : uint8_t {
         case vm_entry:
         case rsm: return branch_kind::indirect;
         // INTO has vector 4. It causes an interrupt only if OF is 1.
-        case software_interrupt: return of.vector == 4 ? branch_kind::none : branch_kind::interrupt;
+        case software_interrupt:
+            return instruction.vector == 4 ? branch_kind::none : branch_kind::interrupt;
         default: return branch_kind::none;
     }
 }
@@ -30189,10 +30191,10 @@ using x86::instruction_class;
 /// True for a near CALL whose return may be compressed.
 ///
 /// Source: GEN-132.
-[[nodiscard]] constexpr auto is_pushing_call(instruction_class which, uint64_t to,
+[[nodiscard]] constexpr auto is_pushing_call(instruction_class kind, uint64_t target,
                                              uint64_t after) noexcept -> bool {
-    return which == instruction_class::indirect_call ||
-           (which == instruction_class::direct_call && trace::pushes_return(to, after));
+    return kind == instruction_class::indirect_call ||
+           (kind == instruction_class::direct_call && trace::pushes_return(target, after));
 }
 
 /// The key of a block: where it begins, and how it is decoded.
@@ -30219,7 +30221,7 @@ struct alignas(64) block {
     uint16_t size = 0;  ///< in bytes
     uint8_t count = 0;  ///< instructions; 0: no block
     uint8_t last_length = 0;
-    instruction_class which = instruction_class::other;  ///< of the last instruction
+    instruction_class kind = instruction_class::other;  ///< of the last instruction
     flow::branch_kind branch = flow::branch_kind::none;
     bool pushes = false;  ///< a CALL whose return may be compressed: GEN-132
 
@@ -30266,11 +30268,12 @@ struct ip_form {
         return cpu::linear_of_packet_ip(payload, segment(width), ip);
     }
     /// The target of a direct branch, as a packet would have it.
-    [[nodiscard]] constexpr auto target_of(x86::instruction const& of, uint64_t ip,
+    [[nodiscard]] constexpr auto target_of(x86::instruction const& instruction, uint64_t ip,
                                            code_width width) const noexcept -> uint64_t {
-        if (width == code_width::bits_64) { return x86::target_of(of, ip, width); }
+        if (width == code_width::bits_64) { return x86::target_of(instruction, ip, width); }
         uint64_t const offset = cpu::offset_of_packet_ip(payload, segment(width), ip);
-        return cpu::packet_ip_of_offset(payload, segment(width), x86::target_of(of, offset, width));
+        return cpu::packet_ip_of_offset(payload, segment(width),
+                                        x86::target_of(instruction, offset, width));
     }
 
     /// The target of a RET to an address that a CALL pushed, perhaps in wider code.
@@ -30347,12 +30350,12 @@ template <code_source Code>
         made.size = static_cast<uint16_t>(made.size + one.instruction.length);
         made.last_length = one.instruction.length;
         if (one.instruction.kind == instruction_class::other) { continue; }
-        made.which = one.instruction.kind;
+        made.kind = one.instruction.kind;
         made.branch = branch_kind_of(one.instruction);
         if (x86::is_direct(one.instruction)) {
             made.target = form.target_of(one.instruction, ip, key.width);
         }
-        made.pushes = is_pushing_call(made.which, made.target, made.end());
+        made.pushes = is_pushing_call(made.kind, made.target, made.end());
         break;
     }
     return got;
@@ -30362,19 +30365,23 @@ template <code_source Code>
 
 // ---- ptspec/flow/detail/slots.hpp ----
 
-/// Places in a table of the caller, of any size: an entry is in its slot or in the one beside.
+/// Slots of a hash table of any size, in storage of the caller. An entry is stored in the slot of
+/// its hash or in the slot beside it.
 namespace ptspec::flow::detail {
 
 /// 2^64 divided by the golden ratio.
 inline constexpr uint64_t golden = 0x9E37'79B9'7F4A'7C15;
 
+/// Multiplicative hashing: the upper half of the product modulo 2^64.
 [[nodiscard]] constexpr auto hash_of(uint64_t value) noexcept -> uint32_t {
     return static_cast<uint32_t>(value * golden >> 32);
 }
+/// The slot of a hash in a table of `count` slots.
 [[nodiscard]] constexpr auto slot_of(uint32_t hash, uint32_t count) noexcept -> uint32_t {
     return static_cast<uint32_t>(uint64_t{hash} * count >> 32);
 }
-/// The slot beside another. The last slot may be its own.
+/// The other slot of a pair: slots 0 and 1, 2 and 3, and so on. If `count` is odd, the last slot is
+/// returned itself, because it has no other.
 [[nodiscard]] constexpr auto slot_beside(uint32_t slot, uint32_t count) noexcept -> uint32_t {
     uint32_t const other = slot ^ 1;
     return other < count ? other : slot;
@@ -30415,14 +30422,14 @@ public:
     }
     /// Keeps a block, in the place of another one if there is no room.
     constexpr auto insert(uint32_t slot, block const& made) noexcept -> block const* {
-        uint32_t to = slot;
+        uint32_t chosen = slot;
         if (blocks_[slot].count != 0) {
             uint32_t const beside = detail::slot_beside(slot, count_);
             bool const is_free = blocks_[beside].count == 0;
-            if (is_free || takes_beside_) { to = beside; }
+            if (is_free || takes_beside_) { chosen = beside; }
             takes_beside_ = !takes_beside_;
         }
-        block& kept = blocks_[to];
+        block& kept = blocks_[chosen];
         kept = made;
         kept.slot_after = slot_of(made.end());
         kept.slot_target = slot_of(made.target);
@@ -30482,12 +30489,13 @@ struct path_key {
     uint64_t place = 0;     ///< address space, and the generation of the block cache
 
     constexpr path_key() noexcept = default;
-    constexpr path_key(block_key const& from, packet::branches of, uint32_t generation,
+    constexpr path_key(block_key const& from, packet::branches taken, uint32_t generation,
                        path_end end = path_end::none, uint64_t target = 0) noexcept
         : ip{from.ip},
           to{target},
-          branches{of.bits | uint64_t{of.count} << 40 | uint64_t{underlying(from.width)} << 48 |
-                   uint64_t{underlying(end)} << 52 | uint64_t{1} << 63},
+          branches{taken.bits | uint64_t{taken.count} << 40 |
+                   uint64_t{underlying(from.width)} << 48 | uint64_t{underlying(end)} << 52 |
+                   uint64_t{1} << 63},
           place{uint64_t{from.space} << 32 | generation} {}
 
     [[nodiscard]] constexpr auto end() const noexcept -> path_end {
@@ -30600,9 +30608,9 @@ public:
         for (unsigned i = made.edges; i < path::max_edges; ++i) { place.counted(i) = i % 8; }
     }
     /// The successor of a path whose packets begin with these 16 bytes, or nullptr.
-    [[nodiscard]] constexpr auto find_successor(path const& of, wide_bits bytes) const noexcept
+    [[nodiscard]] constexpr auto find_successor(path const& from, wide_bits bytes) const noexcept
         -> path_successor const* {
-        for (path_successor const& one : of.successors) {
+        for (path_successor const& one : from.successors) {
             if (matches(one, bytes)) { return &one; }
         }
         return nullptr;
@@ -30614,12 +30622,12 @@ public:
     }
     /// Adds a successor, in place of the older one. Its packets have `size` bytes, 1 to 16, of
     /// `bytes`.
-    constexpr void add_successor(path& to, path const& next, wide_bits bytes,
+    constexpr void add_successor(path& from, path const& next, wide_bits bytes,
                                  uint32_t size) noexcept {
         wide_bits const mask = first_bytes_mask(size);
-        to.successors[1] = to.successors[0];
-        to.successors[0] = {bytes.low & mask.low, bytes.high & mask.high, next.id,
-                            static_cast<uint32_t>(&next - paths_), size};
+        from.successors[1] = from.successors[0];
+        from.successors[0] = {bytes.low & mask.low, bytes.high & mask.high, next.id,
+                              static_cast<uint32_t>(&next - paths_), size};
     }
     constexpr void clear() noexcept {
         for (uint32_t i = 0; i < count_; ++i) { paths_[i] = {}; }
@@ -30671,7 +30679,7 @@ struct executed {
     uint64_t ip = 0;
     uint32_t space = 0;
     uint8_t length = 0;  ///< in bytes
-    instruction_class which = instruction_class::other;
+    instruction_class kind = instruction_class::other;
     code_width width = code_width::bits_64;
 };
 
@@ -30680,9 +30688,9 @@ struct executed_block {
     uint64_t ip = 0;
     uint64_t last = 0;  ///< the address of the last instruction
     uint32_t space = 0;
-    uint32_t size = 0;                                   ///< in bytes
-    uint32_t count = 0;                                  ///< instructions
-    instruction_class which = instruction_class::other;  ///< of the last one
+    uint32_t size = 0;                                  ///< in bytes
+    uint32_t count = 0;                                 ///< instructions
+    instruction_class kind = instruction_class::other;  ///< of the last one
     code_width width = code_width::bits_64;
 };
 
@@ -30693,7 +30701,7 @@ struct edge {
     uint64_t to = 0;
     uint64_t after = 0;  ///< the address after the branch: where a CALL returns to
     uint32_t space = 0;
-    instruction_class which = instruction_class::other;  ///< of the branch
+    instruction_class kind = instruction_class::other;  ///< of the branch
     bool is_taken = true;
     bool is_asynchronous = false;  ///< an interrupt, exception or another event
 };
@@ -30792,33 +30800,33 @@ struct paths_name {
 
 template <class Sink>
 concept takes_instructions = !ignores<Sink, detail::instruction_name> &&
-                             requires(Sink& to, executed const& one) { to.instruction(one); };
+                             requires(Sink& sink, executed const& one) { sink.instruction(one); };
 template <class Sink>
 concept takes_blocks = !ignores<Sink, detail::block_name> &&
-                       requires(Sink& to, executed_block const& one) { to.block(one); };
+                       requires(Sink& sink, executed_block const& one) { sink.block(one); };
 template <class Sink>
 concept takes_edges = !ignores<Sink, detail::edge_name> &&
-                      requires(Sink& to, flow::edge const& one) { to.edge(one); };
+                      requires(Sink& sink, flow::edge const& one) { sink.edge(one); };
 template <class Sink>
 concept takes_gaps = !ignores<Sink, detail::gap_name> &&
-                     requires(Sink& to, flow::gap const& one) { to.gap(one); };
+                     requires(Sink& sink, flow::gap const& one) { sink.gap(one); };
 /// Tracing begins, or resumes after a gap, at this IP.
 template <class Sink>
 concept takes_starts = !ignores<Sink, detail::start_name> &&
-                       requires(Sink& to, uint64_t ip, uint32_t space) { to.start(ip, space); };
+                       requires(Sink& sink, uint64_t ip, uint32_t space) { sink.start(ip, space); };
 /// Tracing ends at a system call, fault or interrupt, not at the edge of an address filter. `ip` is
 /// the instruction at which it resumes, unless a signal handler is called.
 template <class Sink>
 concept takes_stops = !ignores<Sink, detail::stop_name> &&
-                      requires(Sink& to, uint64_t ip, uint32_t space) { to.stop(ip, space); };
+                      requires(Sink& sink, uint64_t ip, uint32_t space) { sink.stop(ip, space); };
 /// The time of the packet whose branches or event are reported next.
 template <class Sink>
 concept takes_times = !ignores<Sink, detail::time_name> &&
-                      requires(Sink& to, trace::time const& when) { to.time(when); };
+                      requires(Sink& sink, trace::time const& when) { sink.time(when); };
 /// Events other than branches, at their IPs.
 template <class Sink>
 concept takes_events = !ignores<Sink, detail::event_name> &&
-                       requires(Sink& to, trace::event const& one) { to.event(one); };
+                       requires(Sink& sink, trace::event const& one) { sink.event(one); };
 
 template <class Sink>
 concept takes_only_edges = takes_edges<Sink> && !takes_instructions<Sink> && !takes_blocks<Sink>;
@@ -30827,11 +30835,11 @@ concept takes_only_edges = takes_edges<Sink> && !takes_instructions<Sink> && !ta
 /// may be shared by walkers of the same code with the same options, and by sinks whose `index_of`
 /// agrees.
 template <class Sink>
-concept has_paths = requires(Sink& to, edge const& one, path const& known) {
-    { to.paths() } -> same_as<path_cache*>;
-    { to.index_of(one) } -> same_as<uint32_t>;
-    to.count(to.index_of(one));
-    to.repeat(known);
+concept has_paths = requires(Sink& sink, edge const& one, path const& known) {
+    { sink.paths() } -> same_as<path_cache*>;
+    { sink.index_of(one) } -> same_as<uint32_t>;
+    sink.count(sink.index_of(one));
+    sink.repeat(known);
 };
 template <class Sink>
 concept takes_paths = takes_only_edges<Sink> && has_paths<Sink>;
@@ -30980,10 +30988,10 @@ struct walk_options {
 namespace detail {
 
 /// True if a processor with SKL014 may send a TIP.PGD without IP for a direct branch to `ip`.
-constexpr auto is_outside_filters(walk_options const& how, uint64_t ip) noexcept -> bool {
-    if (!how.quirks.has(cpu::quirk::skl014) || how.filter_count == 0) { return false; }
-    for (unsigned i = 0; i < how.filter_count; ++i) {
-        if (how.filters[i].contains(ip)) { return false; }
+constexpr auto is_outside_filters(walk_options const& options, uint64_t ip) noexcept -> bool {
+    if (!options.quirks.has(cpu::quirk::skl014) || options.filter_count == 0) { return false; }
+    for (unsigned i = 0; i < options.filter_count; ++i) {
+        if (options.filters[i].contains(ip)) { return false; }
     }
     return true;
 }
@@ -31042,29 +31050,32 @@ public:
 
     /// `count` is the number of bytes of `counts`, a power of two from 8 to 2^31.
     constexpr coverage(uint8_t* counts, size_t count, path_cache* paths = nullptr,
-                       coverage_options const& how = {}) noexcept
-        : counts_{counts}, mask_{static_cast<uint32_t>(count - 1)}, paths_{paths}, how_{how} {}
+                       coverage_options const& options = {}) noexcept
+        : counts_{counts},
+          mask_{static_cast<uint32_t>(count - 1)},
+          paths_{paths},
+          options_{options} {}
 
     /// The index of an edge: bits 31 and below of H(from) ^ H(to) / 2, modulo the size, where H(x)
     /// is the upper half of x * 9E3779B97F4A7C15H modulo 2^64. The index of a block is H(to),
     /// modulo the size. `not_counted` if the options exclude the edge.
     [[nodiscard]] constexpr auto index_of(flow::edge const& one) const noexcept -> uint32_t {
-        if (how_.blocks) {
-            return how_.filter.takes_target(one) ? block_index(one.to) : not_counted;
+        if (options_.blocks) {
+            return options_.filter.takes_target(one) ? block_index(one.to) : not_counted;
         }
-        if (!how_.filter.takes(one)) { return not_counted; }
+        if (!options_.filter.takes(one)) { return not_counted; }
         return (detail::hash_of(one.from) ^ detail::hash_of(one.to) >> 1) & mask_;
     }
     static constexpr uint32_t not_counted = 0xFFFF'FFFF;
 
     constexpr void count(uint32_t index) noexcept {
         uint8_t& at = counts_[index];
-        at = static_cast<uint8_t>(how_.saturates && at == 255 ? 255 : at + 1);
+        at = static_cast<uint8_t>(options_.saturates && at == 255 ? 255 : at + 1);
     }
     /// Counts the edges of a path.
     constexpr void repeat(path const& known) noexcept {
         uint8_t* const counts = counts_;  // loaded once: a store to a byte may alias it
-        if (how_.saturates) {
+        if (options_.saturates) {
             for (unsigned i = 0; i < known.edges; ++i) {
                 uint8_t& at = counts[known.index(i)];
                 uint32_t const sum = at + known.times(i);
@@ -31089,7 +31100,7 @@ public:
         if (index != not_counted) { count(index); }
     }
     constexpr void start(uint64_t ip, uint32_t space) noexcept {
-        if (how_.blocks && how_.filter.takes(ip, space)) { count(block_index(ip)); }
+        if (options_.blocks && options_.filter.takes(ip, space)) { count(block_index(ip)); }
     }
     [[nodiscard]] constexpr auto paths() const noexcept -> path_cache* { return paths_; }
 
@@ -31101,7 +31112,7 @@ private:
     uint8_t* counts_;
     uint32_t mask_;
     path_cache* paths_;
-    coverage_options how_;
+    coverage_options options_;
 };
 
 }  // namespace ptspec::flow
@@ -31129,12 +31140,15 @@ public:
 
     template <size_t Count>
     constexpr explicit block_counts(block_count (&storage)[Count], path_cache* paths = nullptr,
-                                    edge_filter const& which = {}) noexcept
-        : block_counts{storage, Count, paths, which} {}
-    /// `most` is the number of entries of `storage`, 1 to 2^32 - 2. All entries must be 0.
-    constexpr block_counts(block_count* storage, size_t most, path_cache* paths = nullptr,
-                           edge_filter const& which = {}) noexcept
-        : entries_{storage}, most_{static_cast<uint32_t>(most)}, paths_{paths}, which_{which} {}
+                                    edge_filter const& filter = {}) noexcept
+        : block_counts{storage, Count, paths, filter} {}
+    /// `max_count` is the number of entries of `storage`, 1 to 2^32 - 2. All entries must be 0.
+    constexpr block_counts(block_count* storage, size_t max_count, path_cache* paths = nullptr,
+                           edge_filter const& filter = {}) noexcept
+        : entries_{storage},
+          max_count_{static_cast<uint32_t>(max_count)},
+          paths_{paths},
+          filter_{filter} {}
 
     /// The number of different blocks.
     [[nodiscard]] constexpr auto size() const noexcept -> uint32_t { return size_; }
@@ -31150,7 +31164,7 @@ public:
     /// The index of the entry of the block to which an edge leads. Adds an entry if there is none.
     /// `not_counted` if the filter excludes the block, or no entry is free.
     [[nodiscard]] constexpr auto index_of(flow::edge const& one) noexcept -> uint32_t {
-        return which_.takes_target(one) ? entry_of(one.to, one.space) : not_counted;
+        return filter_.takes_target(one) ? entry_of(one.to, one.space) : not_counted;
     }
     static constexpr uint32_t not_counted = 0xFFFF'FFFF;
     constexpr void count(uint32_t index, uint32_t times = 1) noexcept {
@@ -31167,7 +31181,7 @@ public:
         if (at != not_counted) { count(at); }
     }
     constexpr void start(uint64_t ip, uint32_t space) noexcept {
-        if (!which_.takes(ip, space)) { return; }
+        if (!filter_.takes(ip, space)) { return; }
         uint32_t const at = entry_of(ip, space);
         if (at != not_counted) { count(at); }
     }
@@ -31178,11 +31192,11 @@ private:
 
     /// The index of the entry of a block, or of a free entry, or `not_counted`.
     [[nodiscard]] constexpr auto find(uint64_t ip, uint32_t space) const noexcept -> uint32_t {
-        uint32_t at = detail::slot_of(detail::hash_of(ip ^ uint64_t{space} << 32), most_);
-        for (uint32_t i = 0; i < max_probes && i < most_; ++i) {
+        uint32_t at = detail::slot_of(detail::hash_of(ip ^ uint64_t{space} << 32), max_count_);
+        for (uint32_t i = 0; i < max_probes && i < max_count_; ++i) {
             block_count const& one = entries_[at];
             if (one.count == 0 || (one.ip == ip && one.space == space)) { return at; }
-            at = at + 1 == most_ ? 0 : at + 1;
+            at = at + 1 == max_count_ ? 0 : at + 1;
         }
         return not_counted;
     }
@@ -31198,11 +31212,11 @@ private:
     }
 
     block_count* entries_;
-    uint32_t most_;
+    uint32_t max_count_;
     uint32_t size_ = 0;
     bool is_full_ = false;
     path_cache* paths_;
-    edge_filter which_;
+    edge_filter filter_;
 };
 
 }  // namespace ptspec::flow
@@ -31253,9 +31267,9 @@ struct call_return {
 };
 
 template <class Sink>
-concept takes_calls = requires(Sink& to, call const& one, call_return const& other) {
-    to.call(one);
-    to.returned(other);
+concept takes_calls = requires(Sink& sink, call const& one, call_return const& other) {
+    sink.call(one);
+    sink.returned(other);
 };
 
 namespace detail {
@@ -31270,8 +31284,8 @@ struct function_of_name {
 
 /// `function_of(ip)` is the start of the function that contains an address, or 0.
 template <class Sink>
-concept knows_functions = requires(Sink& to, uint64_t ip) {
-    { to.function_of(ip) } -> same_as<uint64_t>;
+concept knows_functions = requires(Sink& sink, uint64_t ip) {
+    { sink.function_of(ip) } -> same_as<uint64_t>;
 };
 
 /// A sink of a walker that reports calls and returns to another one: `call(call)` and
@@ -31297,22 +31311,22 @@ public:
                   "the function_of of a sink is `auto function_of(uint64_t) -> uint64_t`");
 
     template <size_t Count>
-    constexpr call_stack(flow::frame (&storage)[Count], Sink& to) noexcept
-        : call_stack{storage, Count, to} {}
-    /// `most` is 1 or more.
-    constexpr call_stack(flow::frame* storage, size_t most, Sink& to) noexcept
-        : frames_{storage}, most_{most}, to_{to} {}
+    constexpr call_stack(flow::frame (&storage)[Count], Sink& sink) noexcept
+        : call_stack{storage, Count, sink} {}
+    /// `max_count` is 1 or more.
+    constexpr call_stack(flow::frame* storage, size_t max_count, Sink& sink) noexcept
+        : frames_{storage}, max_count_{max_count}, sink_{sink} {}
 
     [[nodiscard]] constexpr auto depth() const noexcept -> int64_t { return depth_; }
     /// The number of frames that are known.
     [[nodiscard]] constexpr auto size() const noexcept -> size_t { return size_; }
     /// Frame `i`, counted from the newest.
     [[nodiscard]] constexpr auto operator[](size_t i) const noexcept -> flow::frame const& {
-        return frames_[(next_ + most_ - 1 - i) % most_];
+        return frames_[(next_ + max_count_ - 1 - i) % max_count_];
     }
 
     constexpr void edge(flow::edge const& one) {
-        if constexpr (takes_edges<Sink>) { to_.edge(one); }
+        if constexpr (takes_edges<Sink>) { sink_.edge(one); }
         follow(one);
     }
     /// Tracing begins. The IP shows the returns and calls while it was off.
@@ -31323,39 +31337,39 @@ public:
         if (!resumes && !leave_to(ip, 0, true) && has_stopped) {
             push({.from = stop_ip_, .to = ip, .after = stop_ip_}, frame_kind::event);
         }
-        if constexpr (takes_starts<Sink>) { to_.start(ip, space); }
+        if constexpr (takes_starts<Sink>) { sink_.start(ip, space); }
     }
     constexpr void stop(uint64_t ip, uint32_t space) {
         has_stopped_ = true;
         stop_ip_ = ip;
         stop_space_ = space;
-        if constexpr (takes_stops<Sink>) { to_.stop(ip, space); }
+        if constexpr (takes_stops<Sink>) { sink_.stop(ip, space); }
     }
     constexpr void gap(flow::gap const& one) {
         has_stopped_ = false;
         for (size_t i = 0; i < size_; ++i) { at(i).is_unsure = true; }
-        if constexpr (takes_gaps<Sink>) { to_.gap(one); }
+        if constexpr (takes_gaps<Sink>) { sink_.gap(one); }
     }
     constexpr void time(trace::time const& when) {
         when_ = when;
-        if constexpr (takes_times<Sink>) { to_.time(when); }
+        if constexpr (takes_times<Sink>) { sink_.time(when); }
     }
     // Other reports go to the sink.
     using ignores_instructions = choose_t<takes_instructions<Sink>, void, call_stack>;
     using ignores_blocks = choose_t<takes_blocks<Sink>, void, call_stack>;
     using ignores_events = choose_t<takes_events<Sink>, void, call_stack>;
-    constexpr void instruction(executed const& one) { to_.instruction(one); }
-    constexpr void block(executed_block const& one) { to_.block(one); }
-    constexpr void event(trace::event const& one) { to_.event(one); }
+    constexpr void instruction(executed const& one) { sink_.instruction(one); }
+    constexpr void block(executed_block const& one) { sink_.block(one); }
+    constexpr void event(trace::event const& one) { sink_.event(one); }
 
 private:
     constexpr void follow(flow::edge const& one) {
         using enum instruction_class;
         if (one.is_asynchronous) { return push(one, frame_kind::event); }
-        switch (one.which) {
+        switch (one.kind) {
             case direct_call:
             case indirect_call:
-                if (!is_pushing_call(one.which, one.to, one.after)) { return; }
+                if (!is_pushing_call(one.kind, one.to, one.after)) { return; }
                 return push(one, frame_kind::call);
             case far_call: return push(one, frame_kind::call);
             case syscall:
@@ -31377,14 +31391,14 @@ private:
         }
     }
     [[nodiscard]] constexpr auto at(size_t i) noexcept -> flow::frame& {
-        return frames_[(next_ + most_ - 1 - i) % most_];
+        return frames_[(next_ + max_count_ - 1 - i) % max_count_];
     }
     constexpr void push(flow::edge const& one, frame_kind kind) {
         frames_[next_] = {one.from, one.to, one.after, 0, kind, false};
-        next_ = (next_ + 1) % most_;
-        size_ += size_ < most_ ? 1 : 0;
+        next_ = (next_ + 1) % max_count_;
+        size_ += size_ < max_count_ ? 1 : 0;
         ++depth_;
-        to_.call(call{(*this)[0], depth_, when_});
+        sink_.call(call{(*this)[0], depth_, when_});
     }
     /// Leaves the frame that returns to `ip`, and those in it. Returns false if there is none: the
     /// RET is a jump. Without any frame it returns from one that was open at the start.
@@ -31404,11 +31418,11 @@ private:
     constexpr void enter_middle([[maybe_unused]] flow::edge const& one) {
         if constexpr (knows_functions<Sink>) {
             if (size_ == 0) { return; }
-            uint64_t const function = to_.function_of(one.to);
+            uint64_t const function = sink_.function_of(one.to);
             if (function == one.to) { at(0).function = function; }
             if (function == one.to || function == 0) { return; }
             for (size_t i = 0; i < size_; ++i) {
-                if (at(i).function == 0) { at(i).function = to_.function_of(at(i).to); }
+                if (at(i).function == 0) { at(i).function = sink_.function_of(at(i).to); }
                 if (at(i).function == function) {
                     if (i != 0) { leave(i, one.from, one.to); }
                     return;
@@ -31430,16 +31444,16 @@ private:
         if (other != size_) { return leave(other + 1, one.from, one.to); }
         if (size_ == 0) { leave(0, one.from, one.to); }
     }
-    constexpr void leave(size_t frames, uint64_t from, uint64_t to) {
-        next_ = (next_ + most_ - frames) % most_;
+    constexpr void leave(size_t frames, uint64_t from, uint64_t target) {
+        next_ = (next_ + max_count_ - frames) % max_count_;
         size_ -= frames;
         depth_ -= frames == 0 ? 1 : static_cast<int64_t>(frames);
-        to_.returned(call_return{from, to, depth_, static_cast<uint32_t>(frames), when_});
+        sink_.returned(call_return{from, target, depth_, static_cast<uint32_t>(frames), when_});
     }
 
     flow::frame* frames_;
-    size_t most_;
-    Sink& to_;
+    size_t max_count_;
+    Sink& sink_;
     size_t next_ = 0;
     size_t size_ = 0;
     int64_t depth_ = 0;
@@ -31465,10 +31479,10 @@ struct part {
     uint64_t until = walk_options::no_end;
 
     /// The options for the walker of this part.
-    [[nodiscard]] constexpr auto options(walk_options how) const noexcept -> walk_options {
-        how.until = until;
-        how.continues = offset != 0;
-        return how;
+    [[nodiscard]] constexpr auto options(walk_options given) const noexcept -> walk_options {
+        given.until = until;
+        given.continues = offset != 0;
+        return given;
     }
 };
 
@@ -31489,25 +31503,25 @@ struct split_check {
         : psb{later_psb}, binds{quirks}, begins{quirks} {}
 
     template <packet::packet_type Packet>
-    constexpr auto operator()(Packet const& which, trace::packet_place where) noexcept -> bool {
+    constexpr auto operator()(Packet const& packet, trace::packet_place place) noexcept -> bool {
         constexpr bool is_branch = one_of<Packet, packet::tnt_short, packet::tnt_long, packet::tip,
                                           packet::tip_pge, packet::tip_pgd>;
         constexpr bool is_flow = is_branch || same_as<Packet, packet::fup>;
-        if (where.offset == psb) {
+        if (place.offset == psb) {
             agrees = !binds.in_overflow() && !binds.may_have_resumed() && !binds.in_event() &&
                      !binds.is_lost();
         }
-        auto const bound = binds.add(which, where);
-        if (where.offset < psb) {
+        auto const bound = binds.add(packet, place);
+        if (place.offset < psb) {
             has_branch |= is_branch;
             return true;
         }
-        auto const other = begins.add(which, where);
+        auto const other = begins.add(packet, place);
         agrees = agrees && bound.to == other.to && bound.broken == rule::none &&
                  other.broken == rule::none && bound.resumed == other.resumed;
         if (psb_plus_end == 0) {
-            if (same_as<Packet, packet::psbend>) { psb_plus_end = where.offset + where.length; }
-            return !one_of<Packet, packet::ovf, packet::psb> || where.offset == psb;
+            if (same_as<Packet, packet::psbend>) { psb_plus_end = place.offset + place.length; }
+            return !one_of<Packet, packet::ovf, packet::psb> || place.offset == psb;
         }
         if (!is_flow) { return true; }
         is_settled = agrees && has_branch && binds.agrees_with(begins);
@@ -31539,8 +31553,8 @@ public:
 
     class iterator {
     public:
-        constexpr explicit iterator(parts const& of) noexcept : of_{of} { cut(); }
-        constexpr auto operator*() const noexcept -> part const& { return now_; }
+        constexpr explicit iterator(parts const& range) noexcept : range_{range} { cut(); }
+        constexpr auto operator*() const noexcept -> part const& { return part_; }
         constexpr auto operator++() noexcept -> iterator& {
             begin_ = end_;
             ++number_;
@@ -31548,24 +31562,24 @@ public:
             return *this;
         }
         constexpr auto operator==(end_of_trace) const noexcept -> bool {
-            return begin_ == of_.trace_.size();
+            return begin_ == range_.trace_.size();
         }
 
     private:
         constexpr void cut() noexcept {
-            if (begin_ == of_.trace_.size()) { return; }
-            end_ = of_.cut_after(begin_, number_);
-            now_ = {of_.trace_.from(begin_), begin_};
-            if (end_ == of_.trace_.size()) { return; }
-            now_.bytes = now_.bytes.first(of_.end_of_psb_plus(end_) - begin_);
-            now_.until = end_ - begin_;
+            if (begin_ == range_.trace_.size()) { return; }
+            end_ = range_.cut_after(begin_, number_);
+            part_ = {range_.trace_.from(begin_), begin_};
+            if (end_ == range_.trace_.size()) { return; }
+            part_.bytes = part_.bytes.first(range_.end_of_psb_plus(end_) - begin_);
+            part_.until = end_ - begin_;
         }
 
-        parts const& of_;
+        parts const& range_;
         size_t begin_ = 0;
         size_t end_ = 0;
         size_t number_ = 1;
-        part now_{};
+        part part_{};
     };
 
     [[nodiscard]] constexpr auto begin() const noexcept -> iterator { return iterator{*this}; }
@@ -31596,8 +31610,8 @@ private:
             auto const one = errata.next(from);
             continues = one.what == trace::item_type::packet
                             ? packet::visit(
-                                  [&](auto const& which) {
-                                      return read(which, {one.offset, one.ip, one.length});
+                                  [&](auto const& packet) {
+                                      return read(packet, {one.offset, one.ip, one.length});
                                   },
                                   one.packet)
                             : read(one);
@@ -31655,7 +31669,7 @@ public:
     [[nodiscard]] constexpr auto cache() noexcept -> block_cache& { return *cache_; }
     /// Why the last block that is absent could not be decoded.
     [[nodiscard]] constexpr auto error() const noexcept -> block_error { return error_; }
-    /// The linear address whose bytes are absent: of that block.
+    /// The linear address of the bytes of that block that are absent.
     [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return missing_; }
 
     /// The block with a key, whose slot is `slot`; nullptr if it cannot be decoded.
@@ -31711,19 +31725,19 @@ namespace ptspec::flow::detail {
 /// A sink that counts edges in another sink, and records their path.
 template <class Sink>
 struct path_recorder {
-    Sink& to;
+    Sink& sink;
     path made{};
     bool fits = true;           ///< `made` has all edges and return addresses
     bool is_compressed = true;  ///< a RET is compressed: it pops its target from the return stack
 
     constexpr void edge(flow::edge const& one) {
-        uint32_t const index = to.index_of(one);
+        uint32_t const index = sink.index_of(one);
         if (index != Sink::not_counted) {
-            to.count(index);
+            sink.count(index);
             if (!made.count(index)) { fits = false; }
         }
-        bool const returns = one.which == instruction_class::near_return;
-        bool const calls = is_pushing_call(one.which, one.to, one.after);
+        bool const returns = one.kind == instruction_class::near_return;
+        bool const calls = is_pushing_call(one.kind, one.to, one.after);
         if (returns && !is_compressed) {
             made.pops = true;
             return;
@@ -31789,46 +31803,47 @@ namespace ptspec::flow::detail {
 
 /// Reports the first `count` instructions of a block, of `size` bytes.
 template <class Sink>
-constexpr void report(block const& of, unsigned count, unsigned size, unsigned last_length,
-                      Sink& to) {
-    bool const is_whole = count == of.count;
+constexpr void report(block const& passed, unsigned count, unsigned size, unsigned last_length,
+                      Sink& sink) {
+    bool const is_whole = count == passed.count;
     if constexpr (takes_instructions<Sink>) {
-        executed one{of.key.ip, of.key.space, 0, instruction_class::other, of.key.width};
-        uint64_t lengths = of.lengths[0];
+        executed one{passed.key.ip, passed.key.space, 0, instruction_class::other,
+                     passed.key.width};
+        uint64_t lengths = passed.lengths[0];
         for (unsigned i = 0; i < count; ++i) {
-            if (i == 16) { lengths = of.lengths[1]; }
+            if (i == 16) { lengths = passed.lengths[1]; }
             one.length = lengths & 15;
             lengths >>= 4;
-            if (i + 1 == count && is_whole) { one.which = of.which; }
-            to.instruction(one);
+            if (i + 1 == count && is_whole) { one.kind = passed.kind; }
+            sink.instruction(one);
             one.ip += one.length;
         }
     }
     if constexpr (takes_blocks<Sink>) {
-        to.block(executed_block{.ip = of.key.ip,
-                                .last = of.key.ip + size - last_length,
-                                .space = of.key.space,
-                                .size = size,
-                                .count = count,
-                                .which = is_whole ? of.which : instruction_class::other,
-                                .width = of.key.width});
+        sink.block(executed_block{.ip = passed.key.ip,
+                                  .last = passed.key.ip + size - last_length,
+                                  .space = passed.key.space,
+                                  .size = size,
+                                  .count = count,
+                                  .kind = is_whole ? passed.kind : instruction_class::other,
+                                  .width = passed.key.width});
     }
 }
 template <class Sink>
-constexpr void report(block const& of, Sink& to) {
-    report(of, of.count, of.size, of.last_length, to);
+constexpr void report(block const& passed, Sink& sink) {
+    report(passed, passed.count, passed.size, passed.last_length, sink);
 }
 /// Reports a branch at the end of a block.
 template <class Sink>
-constexpr void report_edge([[maybe_unused]] block const& of, [[maybe_unused]] uint64_t target,
-                           [[maybe_unused]] bool is_taken, [[maybe_unused]] Sink& to) {
+constexpr void report_edge([[maybe_unused]] block const& passed, [[maybe_unused]] uint64_t target,
+                           [[maybe_unused]] bool is_taken, [[maybe_unused]] Sink& sink) {
     if constexpr (takes_edges<Sink>) {
-        to.edge(edge{.from = of.last(),
-                     .to = target,
-                     .after = of.end(),
-                     .space = of.key.space,
-                     .which = of.which,
-                     .is_taken = is_taken});
+        sink.edge(edge{.from = passed.last(),
+                       .to = target,
+                       .after = passed.end(),
+                       .space = passed.key.space,
+                       .kind = passed.kind,
+                       .is_taken = is_taken});
     }
 }
 
@@ -31847,12 +31862,12 @@ namespace ptspec::flow::detail {
 template <code_source Code>
 class code_walk {
 public:
-    constexpr code_walk(Code& code, block_cache& cache, walk_options const& how) noexcept
-        : blocks_{code, cache, how.ips}, how_{how} {}
+    constexpr code_walk(Code& code, block_cache& cache, walk_options const& options) noexcept
+        : blocks_{code, cache, options.ips}, options_{options} {}
 
     /// True if tracing is on and the IP is known.
-    [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return now_ == tracing::on; }
-    [[nodiscard]] constexpr auto is_off() const noexcept -> bool { return now_ == tracing::off; }
+    [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return state_ == tracing::on; }
+    [[nodiscard]] constexpr auto is_off() const noexcept -> bool { return state_ == tracing::off; }
     /// True if branches of the last TNT wait for a TIP.
     [[nodiscard]] constexpr auto has_branches() const noexcept -> bool { return left_.count != 0; }
     [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return blocks_.missing(); }
@@ -31864,7 +31879,7 @@ public:
     constexpr void set_packet(uint64_t offset, [[maybe_unused]] trace::time const& when) {
         offset_ = offset;
         if constexpr (changes_of<Code> != space_changes::at_paging) {
-            place_.when = when;
+            walked_.when = when;
             update_space();
         }
     }
@@ -31875,7 +31890,7 @@ public:
         has_target_ = has_paging_ = lost_calls_ = false;
         gap_ = {};
         gaps_ = {};
-        place_ = {};
+        walked_ = {};
         end_skipping();
         forget_width();
     }
@@ -31887,17 +31902,17 @@ public:
     }
     /// Tracing is on at an IP. A gap that ends has the bytes of the packet `lost`.
     template <class Sink>
-    constexpr void resume(uint64_t ip, Sink& to, lost_packet lost = {}) {
-        close_gap(to, true, ip, lost);
+    constexpr void resume(uint64_t ip, Sink& sink, lost_packet lost = {}) {
+        close_gap(sink, true, ip, lost);
         begin(tracing::on);
         settle_paging();
         go(ip);
-        if constexpr (takes_starts<Sink>) { to.start(ip, space_); }
+        if constexpr (takes_starts<Sink>) { sink.start(ip, space_); }
     }
     /// Tracing is off.
     template <class Sink>
-    constexpr void leave(Sink& to, lost_packet lost = {}) {
-        close_gap(to, false, 0, lost);
+    constexpr void leave(Sink& sink, lost_packet lost = {}) {
+        close_gap(sink, false, 0, lost);
         begin(tracing::off);
         lost_calls_ = false;
         settle_paging();
@@ -31921,8 +31936,8 @@ public:
         return true;
     }
     template <class Sink>
-    constexpr void close_gap(Sink& to, bool is_known, uint64_t ip, lost_packet lost = {}) {
-        if (gap_.why != gap_reason::none) [[unlikely]] { end_gap(to, is_known, ip, lost); }
+    constexpr void close_gap(Sink& sink, bool is_known, uint64_t ip, lost_packet lost = {}) {
+        if (gap_.why != gap_reason::none) [[unlikely]] { end_gap(sink, is_known, ip, lost); }
     }
 
     /// No packet was read before this offset.
@@ -31936,15 +31951,15 @@ public:
         lost_calls_ = false;
     }
     constexpr void forget_width() noexcept { width_ = code_width::bits_64; }
-    constexpr void set_width(packet::mode_exec const& which) noexcept {
-        place_.state.take(which);
-        width_ = place_.state.code_bits == 16   ? code_width::bits_16
-                 : place_.state.code_bits == 32 ? code_width::bits_32
-                                                : code_width::bits_64;
+    constexpr void set_width(packet::mode_exec const& packet) noexcept {
+        walked_.state.take(packet);
+        width_ = walked_.state.code_bits == 16   ? code_width::bits_16
+                 : walked_.state.code_bits == 32 ? code_width::bits_32
+                                                 : code_width::bits_64;
     }
     /// A PIP. It applies at the next MOV CR3 or far transfer, or with `settle_paging`.
-    constexpr void set_paging(packet::pip const& which) noexcept {
-        place_.state.take(which);
+    constexpr void set_paging(packet::pip const& packet) noexcept {
+        walked_.state.take(packet);
         has_paging_ = true;
     }
     /// The address space changes here if a PIP came before.
@@ -31959,10 +31974,10 @@ public:
     /// A TNT. For sinks that take paths, its branches are collected with the branches of the next
     /// TNTs, and walked by `flush`.
     template <class Sink>
-    constexpr auto add_branches(packet::branches more, Sink& to) -> bool {
+    constexpr auto add_branches(packet::branches more, Sink& sink) -> bool {
         if (!is_known()) { return true; }
         if constexpr (merges_tnts<Sink>) {
-            if (left_.count + more.count > path_key::max_branches && !walk_branches(to)) {
+            if (left_.count + more.count > path_key::max_branches && !walk_branches(sink)) {
                 later_ = more;
                 return false;
             }
@@ -31972,93 +31987,93 @@ public:
         if constexpr (merges_tnts<Sink>) {
             return true;
         } else {
-            return walk_branches(to);
+            return walk_branches(sink);
         }
     }
     /// Continues `add_branches` after missing code was supplied.
     template <class Sink>
-    constexpr auto continue_branches(Sink& to) -> bool {
-        if (!walk_branches(to)) { return false; }
+    constexpr auto continue_branches(Sink& sink) -> bool {
+        if (!walk_branches(sink)) { return false; }
         append(later_);
         later_ = {};
         return true;
     }
     /// Walks over the branches that are collected.
     template <class Sink>
-    [[nodiscard]] constexpr auto flush(Sink& to) -> bool {
-        return !merges_tnts<Sink> || left_.count == 0 || walk_branches(to);
+    [[nodiscard]] constexpr auto flush(Sink& sink) -> bool {
+        return !merges_tnts<Sink> || left_.count == 0 || walk_branches(sink);
     }
     /// Walks over the branches of TNTs. Stops at a branch whose TIP comes after the TNT: PKT-275.
     template <class Sink>
-    constexpr auto walk_branches(Sink& to) -> bool {
+    constexpr auto walk_branches(Sink& sink) -> bool {
         chain_.previous = nullptr;
         if constexpr (uses_paths<Sink>) {
-            if (to.paths() != nullptr && !has_paging_) { return walk_paths(to); }
+            if (sink.paths() != nullptr && !has_paging_) { return walk_paths(sink); }
         }
         while (left_.count != 0) {
-            auto const next = walk_branch(to);
+            auto const next = walk_branch(sink);
             if (next != walked::branch) { return next != walked::missing; }
         }
         return true;
     }
     /// A TIP. If the code does not lead to its branch, the walk resumes at its target.
     template <class Sink>
-    constexpr auto add_target(packet::ip_bytes form, uint64_t target, Sink& to) -> bool {
+    constexpr auto add_target(packet::ip_bytes form, uint64_t target, Sink& sink) -> bool {
         if (!has_target_) {
             bool const has_to = form != packet::ip_bytes::suppressed;
             if constexpr (uses_paths<Sink>) {
                 chain_.completed = nullptr;
-                auto const end = has_to ? repeat_path(path_end::tip, target, to) : walked::waits;
+                auto const end = has_to ? repeat_path(path_end::tip, target, sink) : walked::waits;
                 if (end == walked::branch) { return true; }
                 if (end == walked::missing) { return false; }
             }
-            if (!flush(to)) { return false; }
-            if (is_known() && !walk_target(has_to, target, to)) { return false; }
-            if (!is_known() && has_to) { resume(target, to, lost_packet{form}); }
+            if (!flush(sink)) { return false; }
+            if (is_known() && !walk_target(has_to, target, sink)) { return false; }
+            if (!is_known() && has_to) { resume(target, sink, lost_packet{form}); }
         }
         has_target_ = true;  // in case code is missing for the branches that wait
-        if (left_.count != 0 && !walk_branches(to)) { return false; }
+        if (left_.count != 0 && !walk_branches(sink)) { return false; }
         has_target_ = false;
         return true;
     }
     /// A TIP.PGE.
     template <class Sink>
-    constexpr void add_start(bool has_ip, uint64_t ip, Sink& to) {
-        if (!has_ip) { return leave(to); }
-        start_at(ip, to);
+    constexpr void add_start(bool has_ip, uint64_t ip, Sink& sink) {
+        if (!has_ip) { return leave(sink); }
+        start_at(ip, sink);
         if constexpr (uses_paths<Sink>) {
-            if (to.paths() == nullptr) { return; }
+            if (sink.paths() == nullptr) { return; }
             path_key const key{
                 {0, space_, width_}, {}, blocks_.cache().generation(), path_end::tip_pge, ip};
-            path& known = to.paths()->at(key);
+            path& known = sink.paths()->at(key);
             if (known.key != key) {
                 path made{};
                 made.key = key;
                 made.end = ip;
-                to.paths()->insert(known, made);
+                sink.paths()->insert(known, made);
             }
             chain_.completed = &known;
         }
     }
     /// A TIP.PGD.
     template <class Sink>
-    constexpr auto add_end(packet::ip_bytes form, uint64_t target, Sink& to) -> bool {
+    constexpr auto add_end(packet::ip_bytes form, uint64_t target, Sink& sink) -> bool {
         bool const has_to = form != packet::ip_bytes::suppressed;
         if constexpr (uses_paths<Sink>) {
             chain_.completed = nullptr;
-            auto const how = has_to ? path_end::tip_pgd_out : path_end::tip_pgd;
-            auto const end = repeat_path(how, has_to ? target : 0, to);
-            if (end == walked::branch) { leave(to); }
+            auto const end_kind = has_to ? path_end::tip_pgd_out : path_end::tip_pgd;
+            auto const end = repeat_path(end_kind, has_to ? target : 0, sink);
+            if (end == walked::branch) { leave(sink); }
             if (!has_to) { chain_.completed = nullptr; }
             if (end == walked::branch || end == walked::missing) { return end == walked::branch; }
         }
-        if (!flush(to) || (is_known() && !walk_to_end(has_to, target, to))) { return false; }
-        leave(to, lost_packet{form});
+        if (!flush(sink) || (is_known() && !walk_to_end(has_to, target, sink))) { return false; }
+        leave(sink, lost_packet{form});
         return true;
     }
     /// Walks to the first occurrence of an IP. Nothing is reported if the code does not lead there.
     template <class Sink>
-    constexpr auto walk_until(uint64_t ip, Sink& to) -> bool {
+    constexpr auto walk_until(uint64_t ip, Sink& sink) -> bool {
         using enum gap_reason;
         if (left_.count != 0) { return lose(wrong_turn); }
         auto const error = find_way_to(ip);
@@ -32067,8 +32082,8 @@ public:
             if (ip_ == ip) { return true; }
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }  // the cache does not keep it
-            if (ip - at->key.ip < at->size && report_up_to(*at, ip, to)) { return true; }
-            (void)pass(*at, to);
+            if (ip - at->key.ip < at->size && report_up_to(*at, ip, sink)) { return true; }
+            (void)pass(*at, sink);
         }
     }
     [[nodiscard]] constexpr auto find_way_to(uint64_t ip) -> gap_reason {
@@ -32077,15 +32092,15 @@ public:
     }
     /// Walks over the next instruction of a class, up to the next branch that has a packet.
     template <class Sink>
-    constexpr auto walk_over(instruction_class which, Sink& to) -> bool {
+    constexpr auto walk_over(instruction_class kind, Sink& sink) -> bool {
         if constexpr (takes_only_edges<Sink>) { find_slot(); }
-        loop_guard guard{ip_};
+        loop_guard loop{ip_};
         for (;;) {
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }
             if (at->branch > branch_kind::direct) { return true; }
-            bool const is_it = at->which == which;
-            if (pass(*at, to) && guard.repeats(ip_)) { return lose(gap_reason::endless_loop); }
+            bool const is_it = at->kind == kind;
+            if (pass(*at, sink) && loop.repeats(ip_)) { return lose(gap_reason::endless_loop); }
             if (is_it) { return true; }
         }
     }
@@ -32096,12 +32111,12 @@ public:
     /// as in `trace::skips_packets`; `binds` applies TIP.PGE and TIP.PGD to the binder.
     template <class Binds, takes_paths Sink>
     constexpr auto skip_known_paths(uint8_t const* bytes, size_t room, uint64_t offset,
-                                    Binds& binds, Sink& to) -> trace::skipped_packets {
+                                    Binds& binds, Sink& sink) -> trace::skipped_packets {
         if (chain_.completed == nullptr) {
             chain_.previous = nullptr;
             return {};
         }
-        path_cache& paths = *to.paths();
+        path_cache& paths = *sink.paths();
         chain_.record(paths, offset);
         size_t done = 0;
         while (done < room) {
@@ -32112,14 +32127,14 @@ public:
             auto const end = found->key.end();
             if (end == path_end::tip) {
                 if (!is_known()) { break; }
-                apply(*found, to);
+                apply(*found, sink);
             } else if (end == path_end::tip_pge) {
                 if (!binds.start_tracing()) { break; }
-                start_at(found->end, to);
+                start_at(found->end, sink);
             } else {
                 if (!is_known() || !binds.end_tracing({true, found->end})) { break; }
-                apply(*found, to);
-                leave(to);
+                apply(*found, sink);
+                leave(sink);
             }
             done += next->size;
             chain_.completed = found;
@@ -32137,20 +32152,20 @@ private:
     /// noinline: inlined, a walk of blocks takes 0.2 % more instructions (g++ 12).
     template <class Sink>
     PTSPEC_ATTRIBUTE(noinline)
-    constexpr void end_gap([[maybe_unused]] Sink& to, bool is_known, uint64_t ip,
+    constexpr void end_gap([[maybe_unused]] Sink& sink, bool is_known, uint64_t ip,
                            lost_packet lost) {
         gap_.has_to = is_known;
         gap_.to = ip;
         gaps_.add(gap_, offset_ + lost.size());
-        if constexpr (takes_gaps<Sink>) { to.gap(gap_); }
+        if constexpr (takes_gaps<Sink>) { sink.gap(gap_); }
         gap_ = {};
     }
 
     template <class Sink>
-    constexpr void start_at(uint64_t ip, Sink& to) {
+    constexpr void start_at(uint64_t ip, Sink& sink) {
         // The PSB+ before it may have the same IP: GEN-176.
         bool const has_started = is_known() && ip_ == ip && left_.count == 0;
-        if (!has_started) { resume(ip, to); }
+        if (!has_started) { resume(ip, sink); }
     }
     /// Branches are collected from several TNTs, to walk more of them at once.
     template <class Sink>
@@ -32163,14 +32178,14 @@ private:
     constexpr void update_space() {
         if constexpr (has_spaces<Code>) {
             bool const is_in_tnt = left_.count != 0;
-            place_.offset = is_in_tnt ? tnt_offset_ : offset_;
-            place_.branches = is_in_tnt ? tnt_count_ - left_.count : 0;
-            space_ = blocks_.code().space_of(place_);
+            walked_.offset = is_in_tnt ? tnt_offset_ : offset_;
+            walked_.branches = is_in_tnt ? tnt_count_ - left_.count : 0;
+            space_ = blocks_.code().space_of(walked_);
         }
     }
     /// Forgets the return stack and the branches: they are not valid after this point.
-    constexpr void begin(tracing now) noexcept {
-        now_ = now;
+    constexpr void begin(tracing state) noexcept {
+        state_ = state;
         returns_.clear();
         left_ = later_ = {};
     }
@@ -32194,23 +32209,24 @@ private:
         if (blocks_.error() == block_error::no_instruction) {
             return lose(gap_reason::no_instruction);
         }
-        bool const is_gap = how_.missing == on_missing_code::gap || blocks_.missing() == skipped_;
+        bool const is_gap = options_.missing == on_missing_code::gap ||
+                            blocks_.missing() == skipped_;
         return is_gap && lose(gap_reason::missing_code);
     }
 
     /// Executes a block that has no packet: it falls through, or ends with a direct jump or call.
     /// Returns true if it jumped.
     template <class Sink>
-    constexpr auto pass(block const& of, Sink& to) -> bool {
-        report(of, to);
-        if (of.branch == branch_kind::none) {
-            if (has_paging_ && of.which == instruction_class::mov_to_cr3) { settle_paging(); }
-            go(of.end(), of.slot_after);
+    constexpr auto pass(block const& passed, Sink& sink) -> bool {
+        report(passed, sink);
+        if (passed.branch == branch_kind::none) {
+            if (has_paging_ && passed.kind == instruction_class::mov_to_cr3) { settle_paging(); }
+            go(passed.end(), passed.slot_after);
             return false;
         }
-        report_edge(of, of.target, true, to);
-        if (of.pushes) { returns_.push(of.end()); }
-        go(of.target, of.slot_target);
+        report_edge(passed, passed.target, true, sink);
+        if (passed.pushes) { returns_.push(passed.end()); }
+        go(passed.target, passed.slot_target);
         return true;
     }
 
@@ -32237,23 +32253,23 @@ private:
     };
     /// Walks over the next branch of a TNT.
     template <class Sink>
-    constexpr auto walk_branch(Sink& to) -> walked {
+    constexpr auto walk_branch(Sink& sink) -> walked {
         if constexpr (takes_only_edges<Sink>) { find_slot(); }
         if constexpr (changes_of<Code> == space_changes::at_branches) { update_space(); }
-        loop_guard guard{ip_};
+        loop_guard loop{ip_};
         block const* at = nullptr;
         for (;;) {
             at = here();
             if (at == nullptr) { return lose_code() ? walked::lost : walked::missing; }
             if (at->branch > branch_kind::direct) { break; }
-            if (pass(*at, to) && guard.repeats(ip_)) { return lose_at(gap_reason::endless_loop); }
+            if (pass(*at, sink) && loop.repeats(ip_)) { return lose_at(gap_reason::endless_loop); }
         }
         bool const is_taken = (left_.bits >> (left_.count - 1) & 1) != 0;
         if (at->branch == branch_kind::conditional) {
             left_.count -= 1;
-            report(*at, to);
+            report(*at, sink);
             uint64_t const target = is_taken ? at->target : at->end();
-            report_edge(*at, target, is_taken, to);
+            report_edge(*at, target, is_taken, sink);
             go(target, is_taken ? at->slot_target : at->slot_after);
             return walked::branch;
         }
@@ -32265,29 +32281,29 @@ private:
             return lose_at(lost_calls_ ? gap_reason::missing_call : gap_reason::wrong_turn);
         }
         left_.count -= 1;
-        report(*at, to);
-        uint64_t const target = how_.ips.popped(returns_.take(), width_);
-        report_edge(*at, target, true, to);
+        report(*at, sink);
+        uint64_t const target = options_.ips.popped(returns_.take(), width_);
+        report_edge(*at, target, true, sink);
         go(target);
         return walked::branch;
     }
     /// Walks over branches: repeats known paths, and records others.
     template <takes_paths Sink>
-    constexpr auto walk_paths(Sink& to) -> bool {
+    constexpr auto walk_paths(Sink& sink) -> bool {
         while (left_.count != 0) {
-            constexpr unsigned most = path_key::max_branches;
-            unsigned const count = left_.count < most ? left_.count : most;
+            constexpr unsigned max_count = path_key::max_branches;
+            unsigned const count = left_.count < max_count ? left_.count : max_count;
             packet::branches const next{count,
                                         left_.bits >> (left_.count - count) & low_bits(count)};
             path_key const key{{ip_, space_, width_}, next, blocks_.cache().generation()};
-            path& known = to.paths()->at(key);
+            path& known = sink.paths()->at(key);
             bool const is_known = known.key == key;
             if (is_known && known.taken != 0) [[likely]] {
-                apply(known, to);
+                apply(known, sink);
                 left_.count -= known.taken;
                 continue;
             }
-            auto const end = is_known ? walk_branch(to) : record_path(known, key, count, to);
+            auto const end = is_known ? walk_branch(sink) : record_path(known, key, count, sink);
             if (end != walked::branch) { return end != walked::missing; }
         }
         return true;
@@ -32295,38 +32311,38 @@ private:
     /// Walks over the branches that are left, up to and including the branch of a TIP or TIP.PGD.
     /// Repeats their path, or records it. `waits` and `lost`: the caller walks what is left.
     template <takes_paths Sink>
-    constexpr auto repeat_path(path_end end, uint64_t target, Sink& to) -> walked {
-        if (to.paths() == nullptr || has_paging_ || !is_known() ||
+    constexpr auto repeat_path(path_end end, uint64_t target, Sink& sink) -> walked {
+        if (sink.paths() == nullptr || has_paging_ || !is_known() ||
             left_.count > path_key::max_branches) {
             return walked::waits;
         }
         packet::branches const taken{left_.count, left_.bits & low_bits(left_.count)};
         path_key const key{{ip_, space_, width_}, taken, blocks_.cache().generation(), end, target};
-        path& known = to.paths()->at(key);
-        if (known.key != key) [[unlikely]] { return record_path_to_end(known, key, to); }
+        path& known = sink.paths()->at(key);
+        if (known.key != key) [[unlikely]] { return record_path_to_end(known, key, sink); }
         if (known.taken == path::not_repeatable) { return walked::waits; }
-        apply(known, to);
+        apply(known, sink);
         left_ = {};
         chain_.completed = &known;
         return walked::branch;
     }
     template <takes_paths Sink>
-    constexpr void apply(path const& known, Sink& to) {
-        to.repeat(known);
+    constexpr void apply(path const& known, Sink& sink) {
+        sink.repeat(known);
         returns_.push_all(known.pushed, known.pushes, known.depth);
-        if (how_.on_ret_mismatch == trace::ret_mismatch::pop) {
+        if (options_.on_ret_mismatch == trace::ret_mismatch::pop) {
             returns_.drop(known.pops ? 1 : 0);
         } else if (known.pops) {
-            (void)returns_.pop(known.end, trace::popped_bits(width_), how_.on_ret_mismatch);
+            (void)returns_.pop(known.end, trace::popped_bits(width_), options_.on_ret_mismatch);
         }
         ip_ = known.end;
         slot_ = no_slot;
     }
 
     template <class Sink>
-    constexpr auto record_path(path& kept, path_key const& key, unsigned count, Sink& to)
+    constexpr auto record_path(path& kept, path_key const& key, unsigned count, Sink& sink)
         -> walked {
-        path_recorder<Sink> here{to};
+        path_recorder<Sink> here{sink};
         here.made.key = key;
         path last = here.made;
         auto end = walked::branch;
@@ -32337,12 +32353,12 @@ private:
             last.taken = static_cast<uint8_t>(i);
             last.end = ip_;
         }
-        if (last.taken != 0 || end == walked::branch) { to.paths()->insert(kept, last); }
+        if (last.taken != 0 || end == walked::branch) { sink.paths()->insert(kept, last); }
         return end;
     }
     template <class Sink>
-    constexpr auto record_path_to_end(path& kept, path_key const& key, Sink& to) -> walked {
-        path_recorder<Sink> here{to};
+    constexpr auto record_path_to_end(path& kept, path_key const& key, Sink& sink) -> walked {
+        path_recorder<Sink> here{sink};
         path& made = here.made;
         made.key = key;
         made.end = key.to;
@@ -32360,7 +32376,7 @@ private:
         if (!is_done) { return walked::missing; }
         if (!is_known()) { return walked::lost; }
         if (here.fits) { made.taken = 0; }
-        to.paths()->insert(kept, made);
+        sink.paths()->insert(kept, made);
         chain_.completed = here.fits ? &kept : nullptr;
         return walked::branch;
     }
@@ -32371,26 +32387,26 @@ private:
 
     /// Walks to the branch whose target is in a TIP.
     template <class Sink>
-    constexpr auto walk_target(bool has_to, uint64_t target, Sink& to) -> bool {
+    constexpr auto walk_target(bool has_to, uint64_t target, Sink& sink) -> bool {
         if constexpr (takes_only_edges<Sink>) { find_slot(); }
-        loop_guard guard{ip_};
+        loop_guard loop{ip_};
         for (;;) {
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }
             if (at->branch <= branch_kind::direct) {
-                if (pass(*at, to) && guard.repeats(ip_)) { return lose(gap_reason::endless_loop); }
+                if (pass(*at, sink) && loop.repeats(ip_)) { return lose(gap_reason::endless_loop); }
                 continue;
             }
             bool const returns = at->branch == branch_kind::near_return;
             if (!returns && at->branch != branch_kind::indirect) {
                 return lose(gap_reason::wrong_turn);
             }
-            report(*at, to);
+            report(*at, sink);
             if (returns) {
-                (void)returns_.pop(target, trace::popped_bits(width_), how_.on_ret_mismatch);
+                (void)returns_.pop(target, trace::popped_bits(width_), options_.on_ret_mismatch);
             }
             if (at->pushes) { returns_.push(at->end()); }
-            if (has_to) { report_edge(*at, target, true, to); }
+            if (has_to) { report_edge(*at, target, true, sink); }
             settle_paging();
             if (!has_to) { return lose(gap_reason::no_target); }
             go(target);
@@ -32399,18 +32415,18 @@ private:
     }
     /// Walks to the branch, or the MOV CR3, at which tracing ends.
     template <class Sink>
-    constexpr auto walk_to_end(bool has_to, uint64_t target, Sink& to) -> bool {
+    constexpr auto walk_to_end(bool has_to, uint64_t target, Sink& sink) -> bool {
         if constexpr (takes_only_edges<Sink>) { find_slot(); }
-        loop_guard guard{ip_};
+        loop_guard loop{ip_};
         for (;;) {
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }
             bool ends = true;
             if (at->branch == branch_kind::direct) {
-                ends = has_to ? target == at->target : is_outside_filters(how_, at->target);
+                ends = has_to ? target == at->target : is_outside_filters(options_, at->target);
             } else if (at->branch == branch_kind::none) {
                 // GEN-243: this MOV CR3 has no PIP. The walk has passed those that have one.
-                ends = at->which == instruction_class::mov_to_cr3 &&
+                ends = at->kind == instruction_class::mov_to_cr3 &&
                        (!has_to || target == at->end());
             } else if (at->branch == branch_kind::interrupt ||
                        (at->branch == branch_kind::conditional && has_to && target != at->target &&
@@ -32418,48 +32434,49 @@ private:
                 return lose(gap_reason::wrong_turn);
             }
             if (!ends) {
-                if (pass(*at, to) && guard.repeats(ip_)) { return lose(gap_reason::endless_loop); }
+                if (pass(*at, sink) && loop.repeats(ip_)) { return lose(gap_reason::endless_loop); }
                 continue;
             }
-            report(*at, to);
+            report(*at, sink);
             bool const is_taken = at->branch != branch_kind::conditional || target == at->target;
             if (has_to && at->branch != branch_kind::none) {
-                report_edge(*at, target, is_taken, to);
+                report_edge(*at, target, is_taken, sink);
             }
-            if constexpr (takes_stops<Sink>) { has_to ? void() : to.stop(at->end(), space_); }
+            if constexpr (takes_stops<Sink>) { has_to ? void() : sink.stop(at->end(), space_); }
             return true;
         }
     }
     /// Reports the instructions of a block before an IP. False if no instruction begins there.
     template <class Sink>
-    constexpr auto report_up_to(block const& of, uint64_t ip, Sink& to) -> bool {
-        unsigned const count = of.count_before(ip);
+    constexpr auto report_up_to(block const& passed, uint64_t ip, Sink& sink) -> bool {
+        unsigned const count = passed.count_before(ip);
         if (count == 0) { return false; }
-        report(of, count, static_cast<unsigned>(ip - of.key.ip), of.length_of(count - 1), to);
+        report(passed, count, static_cast<unsigned>(ip - passed.key.ip),
+               passed.length_of(count - 1), sink);
         go(ip);
         return true;
     }
 
     block_finder<Code> blocks_;
-    walk_options how_;
+    walk_options options_;
     uint64_t ip_ = 0;  ///< the next instruction, if `is_known()`
     uint32_t slot_ = 0;
     uint32_t space_ = 0;
     code_width width_ = code_width::bits_64;
-    tracing now_ = tracing::unknown;  ///< `unknown` also if only the IP is not known
-    bool has_target_ = false;         ///< the branch of the present TIP was walked
-    bool has_paging_ = false;         ///< a PIP, which does not apply yet
+    tracing state_ = tracing::unknown;  ///< `unknown` also if only the IP is not known
+    bool has_target_ = false;           ///< the branch of the present TIP was walked
+    bool has_paging_ = false;           ///< a PIP, which does not apply yet
     bool lost_calls_ = false;   ///< the processor may have return addresses from before or in a gap
     packet::branches left_{};   ///< of the last TNTs
     packet::branches later_{};  ///< of a TNT after the last ones
     uint64_t skipped_ = uint64_t{1} << 63;  ///< initially no canonical address
     uint64_t offset_ = 0;
-    uint64_t first_tnt_ = ~uint64_t{0};  ///< where branches are collected: of the first of its TNTs
+    uint64_t first_tnt_ = ~uint64_t{0};  ///< of the first TNT whose branches are collected
     uint64_t tnt_offset_ = 0;            ///< of the TNT whose branches are left
     unsigned tnt_count_ = 0;  ///< its branches, and the branches that were left before it
     gap gap_{};               ///< that has no end yet
     gap_counts gaps_{};
-    walk_place place_{};
+    walk_state walked_{};
     path_chain chain_{};
     trace::return_stack returns_{};
 };

@@ -291,13 +291,13 @@ auto calls_of(flow::frame (&frames)[64], sink& to) { return flow::call_stack{fra
 
 namespace source_with_wrong_space_of {
 /// A walker passes the place in the trace.
-// expect: a source of code in several address spaces has `auto space_of(ptspec::flow::walk_place
+// expect: a source of code in several address spaces has `auto space_of(ptspec::flow::walk_state
 struct source {
     static constexpr auto changes = flow::space_changes::at_paging;
     auto code(std::uint64_t, std::uint32_t) -> byte_view { return {}; }
 #ifndef SHOULD_FAIL
-    auto space_of(flow::walk_place const& place) -> std::uint32_t {
-        return place.state.cr3 == 0x1000;
+    auto space_of(flow::walk_state const& walked) -> std::uint32_t {
+        return walked.state.cr3 == 0x1000;
     }
 #else
     auto space_of(std::uint64_t cr3) -> std::uint32_t { return cr3 == 0x1000; }
@@ -317,8 +317,8 @@ struct source {
     static constexpr auto changes = flow::space_changes::at_packets;
 #endif
     auto code(std::uint64_t, std::uint32_t) -> byte_view { return {}; }
-    auto space_of(flow::walk_place const& place) -> std::uint32_t {
-        return place.when.tsc > 1'000'000;
+    auto space_of(flow::walk_state const& walked) -> std::uint32_t {
+        return walked.when.tsc > 1'000'000;
     }
 };
 

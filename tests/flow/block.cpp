@@ -38,7 +38,7 @@ TEST_CASE("a block ends at the first instruction that may branch or have a packe
         auto const got = decode(value(made_code{"90 b801020304 75f8 90"})).made;
         return got.count == 3 && got.size == 8 && got.length_of(0) == 1 && got.length_of(1) == 5 &&
                got.length_of(2) == 2 && got.last() == 0x1006 && got.end() == 0x1008 &&
-               got.target == 0x1000 && got.which == x86::instruction_class::conditional &&
+               got.target == 0x1000 && got.kind == x86::instruction_class::conditional &&
                got.branch == flow::branch_kind::conditional && !got.pushes;
     });
     CHECK_TWICE([](auto value) {
@@ -66,7 +66,7 @@ TEST_CASE("a block has at most 32 instructions") {
         auto const got = decode(code).made;
         return got.count == block::max_instructions && got.size == 32 && got.last() == 0x101F &&
                got.length_of(16) == 1 && got.length_of(31) == 1 &&
-               got.which == x86::instruction_class::other;
+               got.kind == x86::instruction_class::other;
     });
 }
 

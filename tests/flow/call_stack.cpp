@@ -38,11 +38,11 @@ struct record {
 };
 
 constexpr auto call_of(uint64_t from, uint64_t to) -> edge {
-    return {.from = from, .to = to, .after = from + 5, .which = instruction_class::direct_call};
+    return {.from = from, .to = to, .after = from + 5, .kind = instruction_class::direct_call};
 }
 constexpr auto ret_to(uint64_t to, instruction_class which = instruction_class::near_return)
     -> edge {
-    return {.from = 0x9000, .to = to, .after = 0x9001, .which = which};
+    return {.from = 0x9000, .to = to, .after = 0x9001, .kind = which};
 }
 constexpr auto interrupt(uint64_t at, uint64_t to) -> edge {
     return {.from = at, .to = to, .after = at, .is_asynchronous = true};
@@ -104,7 +104,7 @@ TEST_CASE("interrupts and system calls are frames, whose end may be elsewhere") 
         calls.edge(ret_to(0x5555, instruction_class::iret));  // a handler that skips instructions
         bool const left = to.left.frames == 2 && calls.depth() == 1;
         calls.edge(
-            {.from = 0x2010, .to = 0x8800, .after = 0x2012, .which = instruction_class::syscall});
+            {.from = 0x2010, .to = 0x8800, .after = 0x2012, .kind = instruction_class::syscall});
         bool const system = to.called.frame.kind == frame_kind::system_call && calls.depth() == 2;
         calls.edge(ret_to(0x2012, instruction_class::iret));  // not by SYSRET
         calls.edge(ret_to(0x1005));
@@ -162,7 +162,7 @@ TEST_CASE("exceptions and longjmp leave the frames above the function that they 
     };
     CHECK_TWICE([](auto value) {
         constexpr auto jump_to = [](uint64_t to) {
-            return edge{.from = 0x9000, .to = to, .which = instruction_class::indirect_jump};
+            return edge{.from = 0x9000, .to = to, .kind = instruction_class::indirect_jump};
         };
         frame storage[8];
         functions to;
@@ -203,8 +203,7 @@ TEST_CASE("random call trees: the depth is right, with storage for few frames") 
                 calls.edge(interrupt(next, 0xF000'0000));
                 open.emplace_back(next, true);
             } else if (kind == 10) {
-                calls.edge(
-                    {.from = next, .to = next + 64, .which = instruction_class::direct_jump});
+                calls.edge({.from = next, .to = next + 64, .kind = instruction_class::direct_jump});
             } else if (open.empty()) {
                 calls.edge(ret_to(next));
                 --start;

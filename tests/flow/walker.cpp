@@ -589,8 +589,8 @@ struct two_spaces {
     [[nodiscard]] constexpr auto code(std::uint64_t at, std::uint32_t space) const -> byte_view {
         return (space == 0 ? first : second).code(at, space);
     }
-    [[nodiscard]] constexpr auto space_of(flow::walk_place const& at) const -> std::uint32_t {
-        return at.state.cr3 == 0x2000 ? 1 : 0;
+    [[nodiscard]] constexpr auto space_of(flow::walk_state const& walked) const -> std::uint32_t {
+        return walked.state.cr3 == 0x2000 ? 1 : 0;
     }
 };
 
@@ -607,8 +607,10 @@ struct changing_code {
     [[nodiscard]] constexpr auto code(std::uint64_t at, std::uint32_t space) const -> byte_view {
         return (space == 0 ? first : second).code(at, space);
     }
-    [[nodiscard]] constexpr auto space_of(flow::walk_place const& at) const -> std::uint32_t {
-        return at.offset > offset || (at.offset == offset && at.branches >= branches) ? 1 : 0;
+    [[nodiscard]] constexpr auto space_of(flow::walk_state const& walked) const -> std::uint32_t {
+        return walked.offset > offset || (walked.offset == offset && walked.branches >= branches)
+                   ? 1
+                   : 0;
     }
 };
 

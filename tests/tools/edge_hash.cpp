@@ -58,7 +58,7 @@ struct conditional_counts {
 
     [[nodiscard]] auto paths() const -> flow::path_cache* { return known; }
     [[nodiscard]] auto index_of(flow::edge const& one) const -> std::uint32_t {
-        if (one.which != x86::instruction_class::conditional) { return not_counted; }
+        if (one.kind != x86::instruction_class::conditional) { return not_counted; }
         auto const spread = [](std::uint64_t ip) {
             return (ip ^ ip >> 31) * 0x7FB5'D329'728E'A185;
         };

@@ -151,7 +151,7 @@ private:
             return std::uint64_t{1} << static_cast<unsigned>(which);
         };
         constexpr auto jumps = bit(conditional) | bit(direct_jump);
-        return !one.is_asynchronous && (bit(one.which) & jumps) != 0;
+        return !one.is_asynchronous && (bit(one.kind) & jumps) != 0;
     }
     [[nodiscard]] auto has_news(bool of_time) const -> bool {
         return (thread_ != nullptr && (!has_thread_ || !(*thread_ == last_thread_))) ||

@@ -16,10 +16,10 @@ using x86::instruction_class;
 /// True for a near CALL whose return may be compressed.
 ///
 /// Source: GEN-132.
-[[nodiscard]] constexpr auto is_pushing_call(instruction_class which, uint64_t to,
+[[nodiscard]] constexpr auto is_pushing_call(instruction_class kind, uint64_t target,
                                              uint64_t after) noexcept -> bool {
-    return which == instruction_class::indirect_call ||
-           (which == instruction_class::direct_call && trace::pushes_return(to, after));
+    return kind == instruction_class::indirect_call ||
+           (kind == instruction_class::direct_call && trace::pushes_return(target, after));
 }
 
 /// The key of a block: where it begins, and how it is decoded.
@@ -46,7 +46,7 @@ struct alignas(64) block {
     uint16_t size = 0;  ///< in bytes
     uint8_t count = 0;  ///< instructions; 0: no block
     uint8_t last_length = 0;
-    instruction_class which = instruction_class::other;  ///< of the last instruction
+    instruction_class kind = instruction_class::other;  ///< of the last instruction
     flow::branch_kind branch = flow::branch_kind::none;
     bool pushes = false;  ///< a CALL whose return may be compressed: GEN-132
 
@@ -93,11 +93,12 @@ struct ip_form {
         return cpu::linear_of_packet_ip(payload, segment(width), ip);
     }
     /// The target of a direct branch, as a packet would have it.
-    [[nodiscard]] constexpr auto target_of(x86::instruction const& of, uint64_t ip,
+    [[nodiscard]] constexpr auto target_of(x86::instruction const& instruction, uint64_t ip,
                                            code_width width) const noexcept -> uint64_t {
-        if (width == code_width::bits_64) { return x86::target_of(of, ip, width); }
+        if (width == code_width::bits_64) { return x86::target_of(instruction, ip, width); }
         uint64_t const offset = cpu::offset_of_packet_ip(payload, segment(width), ip);
-        return cpu::packet_ip_of_offset(payload, segment(width), x86::target_of(of, offset, width));
+        return cpu::packet_ip_of_offset(payload, segment(width),
+                                        x86::target_of(instruction, offset, width));
     }
 
     /// The target of a RET to an address that a CALL pushed, perhaps in wider code.
@@ -174,12 +175,12 @@ template <code_source Code>
         made.size = static_cast<uint16_t>(made.size + one.instruction.length);
         made.last_length = one.instruction.length;
         if (one.instruction.kind == instruction_class::other) { continue; }
-        made.which = one.instruction.kind;
+        made.kind = one.instruction.kind;
         made.branch = branch_kind_of(one.instruction);
         if (x86::is_direct(one.instruction)) {
             made.target = form.target_of(one.instruction, ip, key.width);
         }
-        made.pushes = is_pushing_call(made.which, made.target, made.end());
+        made.pushes = is_pushing_call(made.kind, made.target, made.end());
         break;
     }
     return got;

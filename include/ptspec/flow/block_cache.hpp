@@ -35,14 +35,14 @@ public:
     }
     /// Keeps a block, in the place of another one if there is no room.
     constexpr auto insert(uint32_t slot, block const& made) noexcept -> block const* {
-        uint32_t to = slot;
+        uint32_t chosen = slot;
         if (blocks_[slot].count != 0) {
             uint32_t const beside = detail::slot_beside(slot, count_);
             bool const is_free = blocks_[beside].count == 0;
-            if (is_free || takes_beside_) { to = beside; }
+            if (is_free || takes_beside_) { chosen = beside; }
             takes_beside_ = !takes_beside_;
         }
-        block& kept = blocks_[to];
+        block& kept = blocks_[chosen];
         kept = made;
         kept.slot_after = slot_of(made.end());
         kept.slot_target = slot_of(made.target);

@@ -24,12 +24,15 @@ public:
 
     template <size_t Count>
     constexpr explicit block_counts(block_count (&storage)[Count], path_cache* paths = nullptr,
-                                    edge_filter const& which = {}) noexcept
-        : block_counts{storage, Count, paths, which} {}
-    /// `most` is the number of entries of `storage`, 1 to 2^32 - 2. All entries must be 0.
-    constexpr block_counts(block_count* storage, size_t most, path_cache* paths = nullptr,
-                           edge_filter const& which = {}) noexcept
-        : entries_{storage}, most_{static_cast<uint32_t>(most)}, paths_{paths}, which_{which} {}
+                                    edge_filter const& filter = {}) noexcept
+        : block_counts{storage, Count, paths, filter} {}
+    /// `max_count` is the number of entries of `storage`, 1 to 2^32 - 2. All entries must be 0.
+    constexpr block_counts(block_count* storage, size_t max_count, path_cache* paths = nullptr,
+                           edge_filter const& filter = {}) noexcept
+        : entries_{storage},
+          max_count_{static_cast<uint32_t>(max_count)},
+          paths_{paths},
+          filter_{filter} {}
 
     /// The number of different blocks.
     [[nodiscard]] constexpr auto size() const noexcept -> uint32_t { return size_; }
@@ -45,7 +48,7 @@ public:
     /// The index of the entry of the block to which an edge leads. Adds an entry if there is none.
     /// `not_counted` if the filter excludes the block, or no entry is free.
     [[nodiscard]] constexpr auto index_of(flow::edge const& one) noexcept -> uint32_t {
-        return which_.takes_target(one) ? entry_of(one.to, one.space) : not_counted;
+        return filter_.takes_target(one) ? entry_of(one.to, one.space) : not_counted;
     }
     static constexpr uint32_t not_counted = 0xFFFF'FFFF;
     constexpr void count(uint32_t index, uint32_t times = 1) noexcept {
@@ -62,7 +65,7 @@ public:
         if (at != not_counted) { count(at); }
     }
     constexpr void start(uint64_t ip, uint32_t space) noexcept {
-        if (!which_.takes(ip, space)) { return; }
+        if (!filter_.takes(ip, space)) { return; }
         uint32_t const at = entry_of(ip, space);
         if (at != not_counted) { count(at); }
     }
@@ -73,11 +76,11 @@ private:
 
     /// The index of the entry of a block, or of a free entry, or `not_counted`.
     [[nodiscard]] constexpr auto find(uint64_t ip, uint32_t space) const noexcept -> uint32_t {
-        uint32_t at = detail::slot_of(detail::hash_of(ip ^ uint64_t{space} << 32), most_);
-        for (uint32_t i = 0; i < max_probes && i < most_; ++i) {
+        uint32_t at = detail::slot_of(detail::hash_of(ip ^ uint64_t{space} << 32), max_count_);
+        for (uint32_t i = 0; i < max_probes && i < max_count_; ++i) {
             block_count const& one = entries_[at];
             if (one.count == 0 || (one.ip == ip && one.space == space)) { return at; }
-            at = at + 1 == most_ ? 0 : at + 1;
+            at = at + 1 == max_count_ ? 0 : at + 1;
         }
         return not_counted;
     }
@@ -93,11 +96,11 @@ private:
     }
 
     block_count* entries_;
-    uint32_t most_;
+    uint32_t max_count_;
     uint32_t size_ = 0;
     bool is_full_ = false;
     path_cache* paths_;
-    edge_filter which_;
+    edge_filter filter_;
 };
 
 }  // namespace ptspec::flow

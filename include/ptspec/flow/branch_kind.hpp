@@ -17,9 +17,10 @@ enum class branch_kind : uint8_t {
     interrupt,    ///< INT n: a FUP and a TIP
 };
 
-[[nodiscard]] constexpr auto branch_kind_of(x86::instruction const& of) noexcept -> branch_kind {
+[[nodiscard]] constexpr auto branch_kind_of(x86::instruction const& instruction) noexcept
+    -> branch_kind {
     using enum x86::instruction_class;
-    switch (of.kind) {
+    switch (instruction.kind) {
         case conditional: return branch_kind::conditional;
         case direct_jump:
         case direct_call: return branch_kind::direct;
@@ -40,7 +41,8 @@ enum class branch_kind : uint8_t {
         case vm_entry:
         case rsm: return branch_kind::indirect;
         // INTO has vector 4. It causes an interrupt only if OF is 1.
-        case software_interrupt: return of.vector == 4 ? branch_kind::none : branch_kind::interrupt;
+        case software_interrupt:
+            return instruction.vector == 4 ? branch_kind::none : branch_kind::interrupt;
         default: return branch_kind::none;
     }
 }

@@ -47,9 +47,9 @@ struct call_return {
 };
 
 template <class Sink>
-concept takes_calls = requires(Sink& to, call const& one, call_return const& other) {
-    to.call(one);
-    to.returned(other);
+concept takes_calls = requires(Sink& sink, call const& one, call_return const& other) {
+    sink.call(one);
+    sink.returned(other);
 };
 
 namespace detail {
@@ -64,8 +64,8 @@ struct function_of_name {
 
 /// `function_of(ip)` is the start of the function that contains an address, or 0.
 template <class Sink>
-concept knows_functions = requires(Sink& to, uint64_t ip) {
-    { to.function_of(ip) } -> same_as<uint64_t>;
+concept knows_functions = requires(Sink& sink, uint64_t ip) {
+    { sink.function_of(ip) } -> same_as<uint64_t>;
 };
 
 /// A sink of a walker that reports calls and returns to another one: `call(call)` and
@@ -91,22 +91,22 @@ public:
                   "the function_of of a sink is `auto function_of(uint64_t) -> uint64_t`");
 
     template <size_t Count>
-    constexpr call_stack(flow::frame (&storage)[Count], Sink& to) noexcept
-        : call_stack{storage, Count, to} {}
-    /// `most` is 1 or more.
-    constexpr call_stack(flow::frame* storage, size_t most, Sink& to) noexcept
-        : frames_{storage}, most_{most}, to_{to} {}
+    constexpr call_stack(flow::frame (&storage)[Count], Sink& sink) noexcept
+        : call_stack{storage, Count, sink} {}
+    /// `max_count` is 1 or more.
+    constexpr call_stack(flow::frame* storage, size_t max_count, Sink& sink) noexcept
+        : frames_{storage}, max_count_{max_count}, sink_{sink} {}
 
     [[nodiscard]] constexpr auto depth() const noexcept -> int64_t { return depth_; }
     /// The number of frames that are known.
     [[nodiscard]] constexpr auto size() const noexcept -> size_t { return size_; }
     /// Frame `i`, counted from the newest.
     [[nodiscard]] constexpr auto operator[](size_t i) const noexcept -> flow::frame const& {
-        return frames_[(next_ + most_ - 1 - i) % most_];
+        return frames_[(next_ + max_count_ - 1 - i) % max_count_];
     }
 
     constexpr void edge(flow::edge const& one) {
-        if constexpr (takes_edges<Sink>) { to_.edge(one); }
+        if constexpr (takes_edges<Sink>) { sink_.edge(one); }
         follow(one);
     }
     /// Tracing begins. The IP shows the returns and calls while it was off.
@@ -117,39 +117,39 @@ public:
         if (!resumes && !leave_to(ip, 0, true) && has_stopped) {
             push({.from = stop_ip_, .to = ip, .after = stop_ip_}, frame_kind::event);
         }
-        if constexpr (takes_starts<Sink>) { to_.start(ip, space); }
+        if constexpr (takes_starts<Sink>) { sink_.start(ip, space); }
     }
     constexpr void stop(uint64_t ip, uint32_t space) {
         has_stopped_ = true;
         stop_ip_ = ip;
         stop_space_ = space;
-        if constexpr (takes_stops<Sink>) { to_.stop(ip, space); }
+        if constexpr (takes_stops<Sink>) { sink_.stop(ip, space); }
     }
     constexpr void gap(flow::gap const& one) {
         has_stopped_ = false;
         for (size_t i = 0; i < size_; ++i) { at(i).is_unsure = true; }
-        if constexpr (takes_gaps<Sink>) { to_.gap(one); }
+        if constexpr (takes_gaps<Sink>) { sink_.gap(one); }
     }
     constexpr void time(trace::time const& when) {
         when_ = when;
-        if constexpr (takes_times<Sink>) { to_.time(when); }
+        if constexpr (takes_times<Sink>) { sink_.time(when); }
     }
     // Other reports go to the sink.
     using ignores_instructions = choose_t<takes_instructions<Sink>, void, call_stack>;
     using ignores_blocks = choose_t<takes_blocks<Sink>, void, call_stack>;
     using ignores_events = choose_t<takes_events<Sink>, void, call_stack>;
-    constexpr void instruction(executed const& one) { to_.instruction(one); }
-    constexpr void block(executed_block const& one) { to_.block(one); }
-    constexpr void event(trace::event const& one) { to_.event(one); }
+    constexpr void instruction(executed const& one) { sink_.instruction(one); }
+    constexpr void block(executed_block const& one) { sink_.block(one); }
+    constexpr void event(trace::event const& one) { sink_.event(one); }
 
 private:
     constexpr void follow(flow::edge const& one) {
         using enum instruction_class;
         if (one.is_asynchronous) { return push(one, frame_kind::event); }
-        switch (one.which) {
+        switch (one.kind) {
             case direct_call:
             case indirect_call:
-                if (!is_pushing_call(one.which, one.to, one.after)) { return; }
+                if (!is_pushing_call(one.kind, one.to, one.after)) { return; }
                 return push(one, frame_kind::call);
             case far_call: return push(one, frame_kind::call);
             case syscall:
@@ -171,14 +171,14 @@ private:
         }
     }
     [[nodiscard]] constexpr auto at(size_t i) noexcept -> flow::frame& {
-        return frames_[(next_ + most_ - 1 - i) % most_];
+        return frames_[(next_ + max_count_ - 1 - i) % max_count_];
     }
     constexpr void push(flow::edge const& one, frame_kind kind) {
         frames_[next_] = {one.from, one.to, one.after, 0, kind, false};
-        next_ = (next_ + 1) % most_;
-        size_ += size_ < most_ ? 1 : 0;
+        next_ = (next_ + 1) % max_count_;
+        size_ += size_ < max_count_ ? 1 : 0;
         ++depth_;
-        to_.call(call{(*this)[0], depth_, when_});
+        sink_.call(call{(*this)[0], depth_, when_});
     }
     /// Leaves the frame that returns to `ip`, and those in it. Returns false if there is none: the
     /// RET is a jump. Without any frame it returns from one that was open at the start.
@@ -198,11 +198,11 @@ private:
     constexpr void enter_middle([[maybe_unused]] flow::edge const& one) {
         if constexpr (knows_functions<Sink>) {
             if (size_ == 0) { return; }
-            uint64_t const function = to_.function_of(one.to);
+            uint64_t const function = sink_.function_of(one.to);
             if (function == one.to) { at(0).function = function; }
             if (function == one.to || function == 0) { return; }
             for (size_t i = 0; i < size_; ++i) {
-                if (at(i).function == 0) { at(i).function = to_.function_of(at(i).to); }
+                if (at(i).function == 0) { at(i).function = sink_.function_of(at(i).to); }
                 if (at(i).function == function) {
                     if (i != 0) { leave(i, one.from, one.to); }
                     return;
@@ -224,16 +224,16 @@ private:
         if (other != size_) { return leave(other + 1, one.from, one.to); }
         if (size_ == 0) { leave(0, one.from, one.to); }
     }
-    constexpr void leave(size_t frames, uint64_t from, uint64_t to) {
-        next_ = (next_ + most_ - frames) % most_;
+    constexpr void leave(size_t frames, uint64_t from, uint64_t target) {
+        next_ = (next_ + max_count_ - frames) % max_count_;
         size_ -= frames;
         depth_ -= frames == 0 ? 1 : static_cast<int64_t>(frames);
-        to_.returned(call_return{from, to, depth_, static_cast<uint32_t>(frames), when_});
+        sink_.returned(call_return{from, target, depth_, static_cast<uint32_t>(frames), when_});
     }
 
     flow::frame* frames_;
-    size_t most_;
-    Sink& to_;
+    size_t max_count_;
+    Sink& sink_;
     size_t next_ = 0;
     size_t size_ = 0;
     int64_t depth_ = 0;

@@ -18,12 +18,12 @@ namespace ptspec::flow {
 /// uses another number or calls `block_cache::invalidate`. The number comes from `source.space_of`,
 /// or from `walker::set_space` if the source has no such function.
 template <class Source>
-concept code_source = requires(Source& from, uint64_t address, uint32_t space) {
-    { from.code(address, space) } -> same_as<byte_view>;
+concept code_source = requires(Source& source, uint64_t address, uint32_t space) {
+    { source.code(address, space) } -> same_as<byte_view>;
 };
 
 /// How far a walk is in the trace.
-struct walk_place {
+struct walk_state {
     trace::execution_state state{};  ///< CR3, NR, VMCS and code size, as far as they are known
     /// The time of the packet, if the space changes `at_packets` or `at_branches`.
     trace::time when{};
@@ -50,11 +50,11 @@ struct changes_name {
 
 }  // namespace detail
 
-/// `space_of(place)` is the number of the address space of the code that follows, and `changes`
+/// `space_of(walked)` is the number of the address space of the code that follows, and `changes`
 /// says where it may change.
 template <class Source>
-concept has_spaces = code_source<Source> && requires(Source& from, walk_place const& at) {
-    { from.space_of(at) } -> same_as<uint32_t>;
+concept has_spaces = code_source<Source> && requires(Source& source, walk_state const& walked) {
+    { source.space_of(walked) } -> same_as<uint32_t>;
     requires same_as<bare_t<decltype(Source::changes)>, space_changes>;
 };
 /// `Source::changes`, or `at_paging` for a source that does not have spaces.
@@ -71,7 +71,7 @@ struct source_members {
     static_assert(has_spaces<Source> ||
                       !(has_member<Source, space_of_name> || has_member<Source, changes_name>),
                   "a source of code in several address spaces has `auto "
-                  "space_of(ptspec::flow::walk_place const&) -> uint32_t` and `static constexpr "
+                  "space_of(ptspec::flow::walk_state const&) -> uint32_t` and `static constexpr "
                   "auto changes = ptspec::flow::space_changes::at_paging`, or another of these");
 };
 

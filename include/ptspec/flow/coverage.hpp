@@ -53,29 +53,32 @@ public:
 
     /// `count` is the number of bytes of `counts`, a power of two from 8 to 2^31.
     constexpr coverage(uint8_t* counts, size_t count, path_cache* paths = nullptr,
-                       coverage_options const& how = {}) noexcept
-        : counts_{counts}, mask_{static_cast<uint32_t>(count - 1)}, paths_{paths}, how_{how} {}
+                       coverage_options const& options = {}) noexcept
+        : counts_{counts},
+          mask_{static_cast<uint32_t>(count - 1)},
+          paths_{paths},
+          options_{options} {}
 
     /// The index of an edge: bits 31 and below of H(from) ^ H(to) / 2, modulo the size, where H(x)
     /// is the upper half of x * 9E3779B97F4A7C15H modulo 2^64. The index of a block is H(to),
     /// modulo the size. `not_counted` if the options exclude the edge.
     [[nodiscard]] constexpr auto index_of(flow::edge const& one) const noexcept -> uint32_t {
-        if (how_.blocks) {
-            return how_.filter.takes_target(one) ? block_index(one.to) : not_counted;
+        if (options_.blocks) {
+            return options_.filter.takes_target(one) ? block_index(one.to) : not_counted;
         }
-        if (!how_.filter.takes(one)) { return not_counted; }
+        if (!options_.filter.takes(one)) { return not_counted; }
         return (detail::hash_of(one.from) ^ detail::hash_of(one.to) >> 1) & mask_;
     }
     static constexpr uint32_t not_counted = 0xFFFF'FFFF;
 
     constexpr void count(uint32_t index) noexcept {
         uint8_t& at = counts_[index];
-        at = static_cast<uint8_t>(how_.saturates && at == 255 ? 255 : at + 1);
+        at = static_cast<uint8_t>(options_.saturates && at == 255 ? 255 : at + 1);
     }
     /// Counts the edges of a path.
     constexpr void repeat(path const& known) noexcept {
         uint8_t* const counts = counts_;  // loaded once: a store to a byte may alias it
-        if (how_.saturates) {
+        if (options_.saturates) {
             for (unsigned i = 0; i < known.edges; ++i) {
                 uint8_t& at = counts[known.index(i)];
                 uint32_t const sum = at + known.times(i);
@@ -100,7 +103,7 @@ public:
         if (index != not_counted) { count(index); }
     }
     constexpr void start(uint64_t ip, uint32_t space) noexcept {
-        if (how_.blocks && how_.filter.takes(ip, space)) { count(block_index(ip)); }
+        if (options_.blocks && options_.filter.takes(ip, space)) { count(block_index(ip)); }
     }
     [[nodiscard]] constexpr auto paths() const noexcept -> path_cache* { return paths_; }
 
@@ -112,7 +115,7 @@ private:
     uint8_t* counts_;
     uint32_t mask_;
     path_cache* paths_;
-    coverage_options how_;
+    coverage_options options_;
 };
 
 }  // namespace ptspec::flow

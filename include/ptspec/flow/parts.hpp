@@ -18,10 +18,10 @@ struct part {
     uint64_t until = walk_options::no_end;
 
     /// The options for the walker of this part.
-    [[nodiscard]] constexpr auto options(walk_options how) const noexcept -> walk_options {
-        how.until = until;
-        how.continues = offset != 0;
-        return how;
+    [[nodiscard]] constexpr auto options(walk_options given) const noexcept -> walk_options {
+        given.until = until;
+        given.continues = offset != 0;
+        return given;
     }
 };
 
@@ -42,25 +42,25 @@ struct split_check {
         : psb{later_psb}, binds{quirks}, begins{quirks} {}
 
     template <packet::packet_type Packet>
-    constexpr auto operator()(Packet const& which, trace::packet_place where) noexcept -> bool {
+    constexpr auto operator()(Packet const& packet, trace::packet_place place) noexcept -> bool {
         constexpr bool is_branch = one_of<Packet, packet::tnt_short, packet::tnt_long, packet::tip,
                                           packet::tip_pge, packet::tip_pgd>;
         constexpr bool is_flow = is_branch || same_as<Packet, packet::fup>;
-        if (where.offset == psb) {
+        if (place.offset == psb) {
             agrees = !binds.in_overflow() && !binds.may_have_resumed() && !binds.in_event() &&
                      !binds.is_lost();
         }
-        auto const bound = binds.add(which, where);
-        if (where.offset < psb) {
+        auto const bound = binds.add(packet, place);
+        if (place.offset < psb) {
             has_branch |= is_branch;
             return true;
         }
-        auto const other = begins.add(which, where);
+        auto const other = begins.add(packet, place);
         agrees = agrees && bound.to == other.to && bound.broken == rule::none &&
                  other.broken == rule::none && bound.resumed == other.resumed;
         if (psb_plus_end == 0) {
-            if (same_as<Packet, packet::psbend>) { psb_plus_end = where.offset + where.length; }
-            return !one_of<Packet, packet::ovf, packet::psb> || where.offset == psb;
+            if (same_as<Packet, packet::psbend>) { psb_plus_end = place.offset + place.length; }
+            return !one_of<Packet, packet::ovf, packet::psb> || place.offset == psb;
         }
         if (!is_flow) { return true; }
         is_settled = agrees && has_branch && binds.agrees_with(begins);
@@ -92,8 +92,8 @@ public:
 
     class iterator {
     public:
-        constexpr explicit iterator(parts const& of) noexcept : of_{of} { cut(); }
-        constexpr auto operator*() const noexcept -> part const& { return now_; }
+        constexpr explicit iterator(parts const& range) noexcept : range_{range} { cut(); }
+        constexpr auto operator*() const noexcept -> part const& { return part_; }
         constexpr auto operator++() noexcept -> iterator& {
             begin_ = end_;
             ++number_;
@@ -101,24 +101,24 @@ public:
             return *this;
         }
         constexpr auto operator==(end_of_trace) const noexcept -> bool {
-            return begin_ == of_.trace_.size();
+            return begin_ == range_.trace_.size();
         }
 
     private:
         constexpr void cut() noexcept {
-            if (begin_ == of_.trace_.size()) { return; }
-            end_ = of_.cut_after(begin_, number_);
-            now_ = {of_.trace_.from(begin_), begin_};
-            if (end_ == of_.trace_.size()) { return; }
-            now_.bytes = now_.bytes.first(of_.end_of_psb_plus(end_) - begin_);
-            now_.until = end_ - begin_;
+            if (begin_ == range_.trace_.size()) { return; }
+            end_ = range_.cut_after(begin_, number_);
+            part_ = {range_.trace_.from(begin_), begin_};
+            if (end_ == range_.trace_.size()) { return; }
+            part_.bytes = part_.bytes.first(range_.end_of_psb_plus(end_) - begin_);
+            part_.until = end_ - begin_;
         }
 
-        parts const& of_;
+        parts const& range_;
         size_t begin_ = 0;
         size_t end_ = 0;
         size_t number_ = 1;
-        part now_{};
+        part part_{};
     };
 
     [[nodiscard]] constexpr auto begin() const noexcept -> iterator { return iterator{*this}; }
@@ -149,8 +149,8 @@ private:
             auto const one = errata.next(from);
             continues = one.what == trace::item_type::packet
                             ? packet::visit(
-                                  [&](auto const& which) {
-                                      return read(which, {one.offset, one.ip, one.length});
+                                  [&](auto const& packet) {
+                                      return read(packet, {one.offset, one.ip, one.length});
                                   },
                                   one.packet)
                             : read(one);

@@ -28,12 +28,13 @@ struct path_key {
     uint64_t place = 0;     ///< address space, and the generation of the block cache
 
     constexpr path_key() noexcept = default;
-    constexpr path_key(block_key const& from, packet::branches of, uint32_t generation,
+    constexpr path_key(block_key const& from, packet::branches taken, uint32_t generation,
                        path_end end = path_end::none, uint64_t target = 0) noexcept
         : ip{from.ip},
           to{target},
-          branches{of.bits | uint64_t{of.count} << 40 | uint64_t{underlying(from.width)} << 48 |
-                   uint64_t{underlying(end)} << 52 | uint64_t{1} << 63},
+          branches{taken.bits | uint64_t{taken.count} << 40 |
+                   uint64_t{underlying(from.width)} << 48 | uint64_t{underlying(end)} << 52 |
+                   uint64_t{1} << 63},
           place{uint64_t{from.space} << 32 | generation} {}
 
     [[nodiscard]] constexpr auto end() const noexcept -> path_end {
@@ -146,9 +147,9 @@ public:
         for (unsigned i = made.edges; i < path::max_edges; ++i) { place.counted(i) = i % 8; }
     }
     /// The successor of a path whose packets begin with these 16 bytes, or nullptr.
-    [[nodiscard]] constexpr auto find_successor(path const& of, wide_bits bytes) const noexcept
+    [[nodiscard]] constexpr auto find_successor(path const& from, wide_bits bytes) const noexcept
         -> path_successor const* {
-        for (path_successor const& one : of.successors) {
+        for (path_successor const& one : from.successors) {
             if (matches(one, bytes)) { return &one; }
         }
         return nullptr;
@@ -160,12 +161,12 @@ public:
     }
     /// Adds a successor, in place of the older one. Its packets have `size` bytes, 1 to 16, of
     /// `bytes`.
-    constexpr void add_successor(path& to, path const& next, wide_bits bytes,
+    constexpr void add_successor(path& from, path const& next, wide_bits bytes,
                                  uint32_t size) noexcept {
         wide_bits const mask = first_bytes_mask(size);
-        to.successors[1] = to.successors[0];
-        to.successors[0] = {bytes.low & mask.low, bytes.high & mask.high, next.id,
-                            static_cast<uint32_t>(&next - paths_), size};
+        from.successors[1] = from.successors[0];
+        from.successors[0] = {bytes.low & mask.low, bytes.high & mask.high, next.id,
+                              static_cast<uint32_t>(&next - paths_), size};
     }
     constexpr void clear() noexcept {
         for (uint32_t i = 0; i < count_; ++i) { paths_[i] = {}; }

@@ -17,7 +17,7 @@ struct executed {
     uint64_t ip = 0;
     uint32_t space = 0;
     uint8_t length = 0;  ///< in bytes
-    instruction_class which = instruction_class::other;
+    instruction_class kind = instruction_class::other;
     code_width width = code_width::bits_64;
 };
 
@@ -26,9 +26,9 @@ struct executed_block {
     uint64_t ip = 0;
     uint64_t last = 0;  ///< the address of the last instruction
     uint32_t space = 0;
-    uint32_t size = 0;                                   ///< in bytes
-    uint32_t count = 0;                                  ///< instructions
-    instruction_class which = instruction_class::other;  ///< of the last one
+    uint32_t size = 0;                                  ///< in bytes
+    uint32_t count = 0;                                 ///< instructions
+    instruction_class kind = instruction_class::other;  ///< of the last one
     code_width width = code_width::bits_64;
 };
 
@@ -39,7 +39,7 @@ struct edge {
     uint64_t to = 0;
     uint64_t after = 0;  ///< the address after the branch: where a CALL returns to
     uint32_t space = 0;
-    instruction_class which = instruction_class::other;  ///< of the branch
+    instruction_class kind = instruction_class::other;  ///< of the branch
     bool is_taken = true;
     bool is_asynchronous = false;  ///< an interrupt, exception or another event
 };
@@ -138,33 +138,33 @@ struct paths_name {
 
 template <class Sink>
 concept takes_instructions = !ignores<Sink, detail::instruction_name> &&
-                             requires(Sink& to, executed const& one) { to.instruction(one); };
+                             requires(Sink& sink, executed const& one) { sink.instruction(one); };
 template <class Sink>
 concept takes_blocks = !ignores<Sink, detail::block_name> &&
-                       requires(Sink& to, executed_block const& one) { to.block(one); };
+                       requires(Sink& sink, executed_block const& one) { sink.block(one); };
 template <class Sink>
 concept takes_edges = !ignores<Sink, detail::edge_name> &&
-                      requires(Sink& to, flow::edge const& one) { to.edge(one); };
+                      requires(Sink& sink, flow::edge const& one) { sink.edge(one); };
 template <class Sink>
 concept takes_gaps = !ignores<Sink, detail::gap_name> &&
-                     requires(Sink& to, flow::gap const& one) { to.gap(one); };
+                     requires(Sink& sink, flow::gap const& one) { sink.gap(one); };
 /// Tracing begins, or resumes after a gap, at this IP.
 template <class Sink>
 concept takes_starts = !ignores<Sink, detail::start_name> &&
-                       requires(Sink& to, uint64_t ip, uint32_t space) { to.start(ip, space); };
+                       requires(Sink& sink, uint64_t ip, uint32_t space) { sink.start(ip, space); };
 /// Tracing ends at a system call, fault or interrupt, not at the edge of an address filter. `ip` is
 /// the instruction at which it resumes, unless a signal handler is called.
 template <class Sink>
 concept takes_stops = !ignores<Sink, detail::stop_name> &&
-                      requires(Sink& to, uint64_t ip, uint32_t space) { to.stop(ip, space); };
+                      requires(Sink& sink, uint64_t ip, uint32_t space) { sink.stop(ip, space); };
 /// The time of the packet whose branches or event are reported next.
 template <class Sink>
 concept takes_times = !ignores<Sink, detail::time_name> &&
-                      requires(Sink& to, trace::time const& when) { to.time(when); };
+                      requires(Sink& sink, trace::time const& when) { sink.time(when); };
 /// Events other than branches, at their IPs.
 template <class Sink>
 concept takes_events = !ignores<Sink, detail::event_name> &&
-                       requires(Sink& to, trace::event const& one) { to.event(one); };
+                       requires(Sink& sink, trace::event const& one) { sink.event(one); };
 
 template <class Sink>
 concept takes_only_edges = takes_edges<Sink> && !takes_instructions<Sink> && !takes_blocks<Sink>;
@@ -173,11 +173,11 @@ concept takes_only_edges = takes_edges<Sink> && !takes_instructions<Sink> && !ta
 /// may be shared by walkers of the same code with the same options, and by sinks whose `index_of`
 /// agrees.
 template <class Sink>
-concept has_paths = requires(Sink& to, edge const& one, path const& known) {
-    { to.paths() } -> same_as<path_cache*>;
-    { to.index_of(one) } -> same_as<uint32_t>;
-    to.count(to.index_of(one));
-    to.repeat(known);
+concept has_paths = requires(Sink& sink, edge const& one, path const& known) {
+    { sink.paths() } -> same_as<path_cache*>;
+    { sink.index_of(one) } -> same_as<uint32_t>;
+    sink.count(sink.index_of(one));
+    sink.repeat(known);
 };
 template <class Sink>
 concept takes_paths = takes_only_edges<Sink> && has_paths<Sink>;

@@ -45,10 +45,10 @@ struct walk_options {
 namespace detail {
 
 /// True if a processor with SKL014 may send a TIP.PGD without IP for a direct branch to `ip`.
-constexpr auto is_outside_filters(walk_options const& how, uint64_t ip) noexcept -> bool {
-    if (!how.quirks.has(cpu::quirk::skl014) || how.filter_count == 0) { return false; }
-    for (unsigned i = 0; i < how.filter_count; ++i) {
-        if (how.filters[i].contains(ip)) { return false; }
+constexpr auto is_outside_filters(walk_options const& options, uint64_t ip) noexcept -> bool {
+    if (!options.quirks.has(cpu::quirk::skl014) || options.filter_count == 0) { return false; }
+    for (unsigned i = 0; i < options.filter_count; ++i) {
+        if (options.filters[i].contains(ip)) { return false; }
     }
     return true;
 }

@@ -58,11 +58,11 @@ struct located_code {
     [[nodiscard]] auto code(std::uint64_t address, std::uint32_t space) -> byte_view {
         return from.code(address, space);
     }
-    [[nodiscard]] auto space_of(flow::walk_place const& at) -> std::uint32_t {
-        auto const space = from.space_of(at);
+    [[nodiscard]] auto space_of(flow::walk_state const& walked) -> std::uint32_t {
+        auto const space = from.space_of(walked);
         auto const* const constant = from.constant_thread();
         auto const* const thread = constant != nullptr ? constant : from.changing_thread();
-        to.move_to(begin + at.offset, at.when, thread == nullptr ? any_thread : *thread);
+        to.move_to(begin + walked.offset, walked.when, thread == nullptr ? any_thread : *thread);
         return space;
     }
 };

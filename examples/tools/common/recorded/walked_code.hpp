@@ -29,9 +29,9 @@ public:
         auto const most = static_cast<std::size_t>(page_.size() - at % page_.size());
         return {page_.data(), code_.read(at, page_.data(), most)};
     }
-    [[nodiscard]] auto space_of(ptspec::flow::walk_place const& at) -> std::uint32_t {
+    [[nodiscard]] auto space_of(ptspec::flow::walk_state const& walked) -> std::uint32_t {
         if (!changes_code_) { return 0; }
-        return code_.advance(moments_.when({.offset = at.offset, .branches = at.branches}));
+        return code_.advance(moments_.when({.offset = walked.offset, .branches = walked.branches}));
     }
 
 private:

@@ -293,13 +293,13 @@ public:
         bool const is_constant = in_ == nullptr || (of_->tid && !in_->has_images(thread_.pid));
         return is_constant ? nullptr : &thread_;
     }
-    [[nodiscard]] auto space_of(flow::walk_place const& at) -> std::uint32_t {
+    [[nodiscard]] auto space_of(flow::walk_state const& walked) -> std::uint32_t {
         if (in_ == nullptr) { return 0; }
-        if (at.state.non_root) { return processes::guest_space; }
-        if (is_known_ && at.when == last_) { return space_; }
+        if (walked.state.non_root) { return processes::guest_space; }
+        if (is_known_ && walked.when == last_) { return space_; }
         is_known_ = true;
-        last_ = at.when;
-        space_ = space_at(range_of(at.when));
+        last_ = walked.when;
+        space_ = space_at(range_of(walked.when));
         return space_;
     }
     [[nodiscard]] auto code(std::uint64_t address, std::uint32_t space) -> byte_view {

@@ -19,7 +19,7 @@ public:
     [[nodiscard]] constexpr auto cache() noexcept -> block_cache& { return *cache_; }
     /// Why the last block that is absent could not be decoded.
     [[nodiscard]] constexpr auto error() const noexcept -> block_error { return error_; }
-    /// The linear address whose bytes are absent: of that block.
+    /// The linear address of the bytes of that block that are absent.
     [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return missing_; }
 
     /// The block with a key, whose slot is `slot`; nullptr if it cannot be decoded.

@@ -22,12 +22,12 @@ namespace ptspec::flow::detail {
 template <code_source Code>
 class code_walk {
 public:
-    constexpr code_walk(Code& code, block_cache& cache, walk_options const& how) noexcept
-        : blocks_{code, cache, how.ips}, how_{how} {}
+    constexpr code_walk(Code& code, block_cache& cache, walk_options const& options) noexcept
+        : blocks_{code, cache, options.ips}, options_{options} {}
 
     /// True if tracing is on and the IP is known.
-    [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return now_ == tracing::on; }
-    [[nodiscard]] constexpr auto is_off() const noexcept -> bool { return now_ == tracing::off; }
+    [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return state_ == tracing::on; }
+    [[nodiscard]] constexpr auto is_off() const noexcept -> bool { return state_ == tracing::off; }
     /// True if branches of the last TNT wait for a TIP.
     [[nodiscard]] constexpr auto has_branches() const noexcept -> bool { return left_.count != 0; }
     [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return blocks_.missing(); }
@@ -39,7 +39,7 @@ public:
     constexpr void set_packet(uint64_t offset, [[maybe_unused]] trace::time const& when) {
         offset_ = offset;
         if constexpr (changes_of<Code> != space_changes::at_paging) {
-            place_.when = when;
+            walked_.when = when;
             update_space();
         }
     }
@@ -50,7 +50,7 @@ public:
         has_target_ = has_paging_ = lost_calls_ = false;
         gap_ = {};
         gaps_ = {};
-        place_ = {};
+        walked_ = {};
         end_skipping();
         forget_width();
     }
@@ -62,17 +62,17 @@ public:
     }
     /// Tracing is on at an IP. A gap that ends has the bytes of the packet `lost`.
     template <class Sink>
-    constexpr void resume(uint64_t ip, Sink& to, lost_packet lost = {}) {
-        close_gap(to, true, ip, lost);
+    constexpr void resume(uint64_t ip, Sink& sink, lost_packet lost = {}) {
+        close_gap(sink, true, ip, lost);
         begin(tracing::on);
         settle_paging();
         go(ip);
-        if constexpr (takes_starts<Sink>) { to.start(ip, space_); }
+        if constexpr (takes_starts<Sink>) { sink.start(ip, space_); }
     }
     /// Tracing is off.
     template <class Sink>
-    constexpr void leave(Sink& to, lost_packet lost = {}) {
-        close_gap(to, false, 0, lost);
+    constexpr void leave(Sink& sink, lost_packet lost = {}) {
+        close_gap(sink, false, 0, lost);
         begin(tracing::off);
         lost_calls_ = false;
         settle_paging();
@@ -96,8 +96,8 @@ public:
         return true;
     }
     template <class Sink>
-    constexpr void close_gap(Sink& to, bool is_known, uint64_t ip, lost_packet lost = {}) {
-        if (gap_.why != gap_reason::none) [[unlikely]] { end_gap(to, is_known, ip, lost); }
+    constexpr void close_gap(Sink& sink, bool is_known, uint64_t ip, lost_packet lost = {}) {
+        if (gap_.why != gap_reason::none) [[unlikely]] { end_gap(sink, is_known, ip, lost); }
     }
 
     /// No packet was read before this offset.
@@ -111,15 +111,15 @@ public:
         lost_calls_ = false;
     }
     constexpr void forget_width() noexcept { width_ = code_width::bits_64; }
-    constexpr void set_width(packet::mode_exec const& which) noexcept {
-        place_.state.take(which);
-        width_ = place_.state.code_bits == 16   ? code_width::bits_16
-                 : place_.state.code_bits == 32 ? code_width::bits_32
-                                                : code_width::bits_64;
+    constexpr void set_width(packet::mode_exec const& packet) noexcept {
+        walked_.state.take(packet);
+        width_ = walked_.state.code_bits == 16   ? code_width::bits_16
+                 : walked_.state.code_bits == 32 ? code_width::bits_32
+                                                 : code_width::bits_64;
     }
     /// A PIP. It applies at the next MOV CR3 or far transfer, or with `settle_paging`.
-    constexpr void set_paging(packet::pip const& which) noexcept {
-        place_.state.take(which);
+    constexpr void set_paging(packet::pip const& packet) noexcept {
+        walked_.state.take(packet);
         has_paging_ = true;
     }
     /// The address space changes here if a PIP came before.
@@ -134,10 +134,10 @@ public:
     /// A TNT. For sinks that take paths, its branches are collected with the branches of the next
     /// TNTs, and walked by `flush`.
     template <class Sink>
-    constexpr auto add_branches(packet::branches more, Sink& to) -> bool {
+    constexpr auto add_branches(packet::branches more, Sink& sink) -> bool {
         if (!is_known()) { return true; }
         if constexpr (merges_tnts<Sink>) {
-            if (left_.count + more.count > path_key::max_branches && !walk_branches(to)) {
+            if (left_.count + more.count > path_key::max_branches && !walk_branches(sink)) {
                 later_ = more;
                 return false;
             }
@@ -147,93 +147,93 @@ public:
         if constexpr (merges_tnts<Sink>) {
             return true;
         } else {
-            return walk_branches(to);
+            return walk_branches(sink);
         }
     }
     /// Continues `add_branches` after missing code was supplied.
     template <class Sink>
-    constexpr auto continue_branches(Sink& to) -> bool {
-        if (!walk_branches(to)) { return false; }
+    constexpr auto continue_branches(Sink& sink) -> bool {
+        if (!walk_branches(sink)) { return false; }
         append(later_);
         later_ = {};
         return true;
     }
     /// Walks over the branches that are collected.
     template <class Sink>
-    [[nodiscard]] constexpr auto flush(Sink& to) -> bool {
-        return !merges_tnts<Sink> || left_.count == 0 || walk_branches(to);
+    [[nodiscard]] constexpr auto flush(Sink& sink) -> bool {
+        return !merges_tnts<Sink> || left_.count == 0 || walk_branches(sink);
     }
     /// Walks over the branches of TNTs. Stops at a branch whose TIP comes after the TNT: PKT-275.
     template <class Sink>
-    constexpr auto walk_branches(Sink& to) -> bool {
+    constexpr auto walk_branches(Sink& sink) -> bool {
         chain_.previous = nullptr;
         if constexpr (uses_paths<Sink>) {
-            if (to.paths() != nullptr && !has_paging_) { return walk_paths(to); }
+            if (sink.paths() != nullptr && !has_paging_) { return walk_paths(sink); }
         }
         while (left_.count != 0) {
-            auto const next = walk_branch(to);
+            auto const next = walk_branch(sink);
             if (next != walked::branch) { return next != walked::missing; }
         }
         return true;
     }
     /// A TIP. If the code does not lead to its branch, the walk resumes at its target.
     template <class Sink>
-    constexpr auto add_target(packet::ip_bytes form, uint64_t target, Sink& to) -> bool {
+    constexpr auto add_target(packet::ip_bytes form, uint64_t target, Sink& sink) -> bool {
         if (!has_target_) {
             bool const has_to = form != packet::ip_bytes::suppressed;
             if constexpr (uses_paths<Sink>) {
                 chain_.completed = nullptr;
-                auto const end = has_to ? repeat_path(path_end::tip, target, to) : walked::waits;
+                auto const end = has_to ? repeat_path(path_end::tip, target, sink) : walked::waits;
                 if (end == walked::branch) { return true; }
                 if (end == walked::missing) { return false; }
             }
-            if (!flush(to)) { return false; }
-            if (is_known() && !walk_target(has_to, target, to)) { return false; }
-            if (!is_known() && has_to) { resume(target, to, lost_packet{form}); }
+            if (!flush(sink)) { return false; }
+            if (is_known() && !walk_target(has_to, target, sink)) { return false; }
+            if (!is_known() && has_to) { resume(target, sink, lost_packet{form}); }
         }
         has_target_ = true;  // in case code is missing for the branches that wait
-        if (left_.count != 0 && !walk_branches(to)) { return false; }
+        if (left_.count != 0 && !walk_branches(sink)) { return false; }
         has_target_ = false;
         return true;
     }
     /// A TIP.PGE.
     template <class Sink>
-    constexpr void add_start(bool has_ip, uint64_t ip, Sink& to) {
-        if (!has_ip) { return leave(to); }
-        start_at(ip, to);
+    constexpr void add_start(bool has_ip, uint64_t ip, Sink& sink) {
+        if (!has_ip) { return leave(sink); }
+        start_at(ip, sink);
         if constexpr (uses_paths<Sink>) {
-            if (to.paths() == nullptr) { return; }
+            if (sink.paths() == nullptr) { return; }
             path_key const key{
                 {0, space_, width_}, {}, blocks_.cache().generation(), path_end::tip_pge, ip};
-            path& known = to.paths()->at(key);
+            path& known = sink.paths()->at(key);
             if (known.key != key) {
                 path made{};
                 made.key = key;
                 made.end = ip;
-                to.paths()->insert(known, made);
+                sink.paths()->insert(known, made);
             }
             chain_.completed = &known;
         }
     }
     /// A TIP.PGD.
     template <class Sink>
-    constexpr auto add_end(packet::ip_bytes form, uint64_t target, Sink& to) -> bool {
+    constexpr auto add_end(packet::ip_bytes form, uint64_t target, Sink& sink) -> bool {
         bool const has_to = form != packet::ip_bytes::suppressed;
         if constexpr (uses_paths<Sink>) {
             chain_.completed = nullptr;
-            auto const how = has_to ? path_end::tip_pgd_out : path_end::tip_pgd;
-            auto const end = repeat_path(how, has_to ? target : 0, to);
-            if (end == walked::branch) { leave(to); }
+            auto const end_kind = has_to ? path_end::tip_pgd_out : path_end::tip_pgd;
+            auto const end = repeat_path(end_kind, has_to ? target : 0, sink);
+            if (end == walked::branch) { leave(sink); }
             if (!has_to) { chain_.completed = nullptr; }
             if (end == walked::branch || end == walked::missing) { return end == walked::branch; }
         }
-        if (!flush(to) || (is_known() && !walk_to_end(has_to, target, to))) { return false; }
-        leave(to, lost_packet{form});
+        if (!flush(sink) || (is_known() && !walk_to_end(has_to, target, sink))) { return false; }
+        leave(sink, lost_packet{form});
         return true;
     }
     /// Walks to the first occurrence of an IP. Nothing is reported if the code does not lead there.
     template <class Sink>
-    constexpr auto walk_until(uint64_t ip, Sink& to) -> bool {
+    constexpr auto walk_until(uint64_t ip, Sink& sink) -> bool {
         using enum gap_reason;
         if (left_.count != 0) { return lose(wrong_turn); }
         auto const error = find_way_to(ip);
@@ -242,8 +242,8 @@ public:
             if (ip_ == ip) { return true; }
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }  // the cache does not keep it
-            if (ip - at->key.ip < at->size && report_up_to(*at, ip, to)) { return true; }
-            (void)pass(*at, to);
+            if (ip - at->key.ip < at->size && report_up_to(*at, ip, sink)) { return true; }
+            (void)pass(*at, sink);
         }
     }
     [[nodiscard]] constexpr auto find_way_to(uint64_t ip) -> gap_reason {
@@ -252,15 +252,15 @@ public:
     }
     /// Walks over the next instruction of a class, up to the next branch that has a packet.
     template <class Sink>
-    constexpr auto walk_over(instruction_class which, Sink& to) -> bool {
+    constexpr auto walk_over(instruction_class kind, Sink& sink) -> bool {
         if constexpr (takes_only_edges<Sink>) { find_slot(); }
-        loop_guard guard{ip_};
+        loop_guard loop{ip_};
         for (;;) {
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }
             if (at->branch > branch_kind::direct) { return true; }
-            bool const is_it = at->which == which;
-            if (pass(*at, to) && guard.repeats(ip_)) { return lose(gap_reason::endless_loop); }
+            bool const is_it = at->kind == kind;
+            if (pass(*at, sink) && loop.repeats(ip_)) { return lose(gap_reason::endless_loop); }
             if (is_it) { return true; }
         }
     }
@@ -271,12 +271,12 @@ public:
     /// as in `trace::skips_packets`; `binds` applies TIP.PGE and TIP.PGD to the binder.
     template <class Binds, takes_paths Sink>
     constexpr auto skip_known_paths(uint8_t const* bytes, size_t room, uint64_t offset,
-                                    Binds& binds, Sink& to) -> trace::skipped_packets {
+                                    Binds& binds, Sink& sink) -> trace::skipped_packets {
         if (chain_.completed == nullptr) {
             chain_.previous = nullptr;
             return {};
         }
-        path_cache& paths = *to.paths();
+        path_cache& paths = *sink.paths();
         chain_.record(paths, offset);
         size_t done = 0;
         while (done < room) {
@@ -287,14 +287,14 @@ public:
             auto const end = found->key.end();
             if (end == path_end::tip) {
                 if (!is_known()) { break; }
-                apply(*found, to);
+                apply(*found, sink);
             } else if (end == path_end::tip_pge) {
                 if (!binds.start_tracing()) { break; }
-                start_at(found->end, to);
+                start_at(found->end, sink);
             } else {
                 if (!is_known() || !binds.end_tracing({true, found->end})) { break; }
-                apply(*found, to);
-                leave(to);
+                apply(*found, sink);
+                leave(sink);
             }
             done += next->size;
             chain_.completed = found;
@@ -312,20 +312,20 @@ private:
     /// noinline: inlined, a walk of blocks takes 0.2 % more instructions (g++ 12).
     template <class Sink>
     PTSPEC_ATTRIBUTE(noinline)
-    constexpr void end_gap([[maybe_unused]] Sink& to, bool is_known, uint64_t ip,
+    constexpr void end_gap([[maybe_unused]] Sink& sink, bool is_known, uint64_t ip,
                            lost_packet lost) {
         gap_.has_to = is_known;
         gap_.to = ip;
         gaps_.add(gap_, offset_ + lost.size());
-        if constexpr (takes_gaps<Sink>) { to.gap(gap_); }
+        if constexpr (takes_gaps<Sink>) { sink.gap(gap_); }
         gap_ = {};
     }
 
     template <class Sink>
-    constexpr void start_at(uint64_t ip, Sink& to) {
+    constexpr void start_at(uint64_t ip, Sink& sink) {
         // The PSB+ before it may have the same IP: GEN-176.
         bool const has_started = is_known() && ip_ == ip && left_.count == 0;
-        if (!has_started) { resume(ip, to); }
+        if (!has_started) { resume(ip, sink); }
     }
     /// Branches are collected from several TNTs, to walk more of them at once.
     template <class Sink>
@@ -338,14 +338,14 @@ private:
     constexpr void update_space() {
         if constexpr (has_spaces<Code>) {
             bool const is_in_tnt = left_.count != 0;
-            place_.offset = is_in_tnt ? tnt_offset_ : offset_;
-            place_.branches = is_in_tnt ? tnt_count_ - left_.count : 0;
-            space_ = blocks_.code().space_of(place_);
+            walked_.offset = is_in_tnt ? tnt_offset_ : offset_;
+            walked_.branches = is_in_tnt ? tnt_count_ - left_.count : 0;
+            space_ = blocks_.code().space_of(walked_);
         }
     }
     /// Forgets the return stack and the branches: they are not valid after this point.
-    constexpr void begin(tracing now) noexcept {
-        now_ = now;
+    constexpr void begin(tracing state) noexcept {
+        state_ = state;
         returns_.clear();
         left_ = later_ = {};
     }
@@ -369,23 +369,24 @@ private:
         if (blocks_.error() == block_error::no_instruction) {
             return lose(gap_reason::no_instruction);
         }
-        bool const is_gap = how_.missing == on_missing_code::gap || blocks_.missing() == skipped_;
+        bool const is_gap = options_.missing == on_missing_code::gap ||
+                            blocks_.missing() == skipped_;
         return is_gap && lose(gap_reason::missing_code);
     }
 
     /// Executes a block that has no packet: it falls through, or ends with a direct jump or call.
     /// Returns true if it jumped.
     template <class Sink>
-    constexpr auto pass(block const& of, Sink& to) -> bool {
-        report(of, to);
-        if (of.branch == branch_kind::none) {
-            if (has_paging_ && of.which == instruction_class::mov_to_cr3) { settle_paging(); }
-            go(of.end(), of.slot_after);
+    constexpr auto pass(block const& passed, Sink& sink) -> bool {
+        report(passed, sink);
+        if (passed.branch == branch_kind::none) {
+            if (has_paging_ && passed.kind == instruction_class::mov_to_cr3) { settle_paging(); }
+            go(passed.end(), passed.slot_after);
             return false;
         }
-        report_edge(of, of.target, true, to);
-        if (of.pushes) { returns_.push(of.end()); }
-        go(of.target, of.slot_target);
+        report_edge(passed, passed.target, true, sink);
+        if (passed.pushes) { returns_.push(passed.end()); }
+        go(passed.target, passed.slot_target);
         return true;
     }
 
@@ -412,23 +413,23 @@ private:
     };
     /// Walks over the next branch of a TNT.
     template <class Sink>
-    constexpr auto walk_branch(Sink& to) -> walked {
+    constexpr auto walk_branch(Sink& sink) -> walked {
         if constexpr (takes_only_edges<Sink>) { find_slot(); }
         if constexpr (changes_of<Code> == space_changes::at_branches) { update_space(); }
-        loop_guard guard{ip_};
+        loop_guard loop{ip_};
         block const* at = nullptr;
         for (;;) {
             at = here();
             if (at == nullptr) { return lose_code() ? walked::lost : walked::missing; }
             if (at->branch > branch_kind::direct) { break; }
-            if (pass(*at, to) && guard.repeats(ip_)) { return lose_at(gap_reason::endless_loop); }
+            if (pass(*at, sink) && loop.repeats(ip_)) { return lose_at(gap_reason::endless_loop); }
         }
         bool const is_taken = (left_.bits >> (left_.count - 1) & 1) != 0;
         if (at->branch == branch_kind::conditional) {
             left_.count -= 1;
-            report(*at, to);
+            report(*at, sink);
             uint64_t const target = is_taken ? at->target : at->end();
-            report_edge(*at, target, is_taken, to);
+            report_edge(*at, target, is_taken, sink);
             go(target, is_taken ? at->slot_target : at->slot_after);
             return walked::branch;
         }
@@ -440,29 +441,29 @@ private:
             return lose_at(lost_calls_ ? gap_reason::missing_call : gap_reason::wrong_turn);
         }
         left_.count -= 1;
-        report(*at, to);
-        uint64_t const target = how_.ips.popped(returns_.take(), width_);
-        report_edge(*at, target, true, to);
+        report(*at, sink);
+        uint64_t const target = options_.ips.popped(returns_.take(), width_);
+        report_edge(*at, target, true, sink);
         go(target);
         return walked::branch;
     }
     /// Walks over branches: repeats known paths, and records others.
     template <takes_paths Sink>
-    constexpr auto walk_paths(Sink& to) -> bool {
+    constexpr auto walk_paths(Sink& sink) -> bool {
         while (left_.count != 0) {
-            constexpr unsigned most = path_key::max_branches;
-            unsigned const count = left_.count < most ? left_.count : most;
+            constexpr unsigned max_count = path_key::max_branches;
+            unsigned const count = left_.count < max_count ? left_.count : max_count;
             packet::branches const next{count,
                                         left_.bits >> (left_.count - count) & low_bits(count)};
             path_key const key{{ip_, space_, width_}, next, blocks_.cache().generation()};
-            path& known = to.paths()->at(key);
+            path& known = sink.paths()->at(key);
             bool const is_known = known.key == key;
             if (is_known && known.taken != 0) [[likely]] {
-                apply(known, to);
+                apply(known, sink);
                 left_.count -= known.taken;
                 continue;
             }
-            auto const end = is_known ? walk_branch(to) : record_path(known, key, count, to);
+            auto const end = is_known ? walk_branch(sink) : record_path(known, key, count, sink);
             if (end != walked::branch) { return end != walked::missing; }
         }
         return true;
@@ -470,38 +471,38 @@ private:
     /// Walks over the branches that are left, up to and including the branch of a TIP or TIP.PGD.
     /// Repeats their path, or records it. `waits` and `lost`: the caller walks what is left.
     template <takes_paths Sink>
-    constexpr auto repeat_path(path_end end, uint64_t target, Sink& to) -> walked {
-        if (to.paths() == nullptr || has_paging_ || !is_known() ||
+    constexpr auto repeat_path(path_end end, uint64_t target, Sink& sink) -> walked {
+        if (sink.paths() == nullptr || has_paging_ || !is_known() ||
             left_.count > path_key::max_branches) {
             return walked::waits;
         }
         packet::branches const taken{left_.count, left_.bits & low_bits(left_.count)};
         path_key const key{{ip_, space_, width_}, taken, blocks_.cache().generation(), end, target};
-        path& known = to.paths()->at(key);
-        if (known.key != key) [[unlikely]] { return record_path_to_end(known, key, to); }
+        path& known = sink.paths()->at(key);
+        if (known.key != key) [[unlikely]] { return record_path_to_end(known, key, sink); }
         if (known.taken == path::not_repeatable) { return walked::waits; }
-        apply(known, to);
+        apply(known, sink);
         left_ = {};
         chain_.completed = &known;
         return walked::branch;
     }
     template <takes_paths Sink>
-    constexpr void apply(path const& known, Sink& to) {
-        to.repeat(known);
+    constexpr void apply(path const& known, Sink& sink) {
+        sink.repeat(known);
         returns_.push_all(known.pushed, known.pushes, known.depth);
-        if (how_.on_ret_mismatch == trace::ret_mismatch::pop) {
+        if (options_.on_ret_mismatch == trace::ret_mismatch::pop) {
             returns_.drop(known.pops ? 1 : 0);
         } else if (known.pops) {
-            (void)returns_.pop(known.end, trace::popped_bits(width_), how_.on_ret_mismatch);
+            (void)returns_.pop(known.end, trace::popped_bits(width_), options_.on_ret_mismatch);
         }
         ip_ = known.end;
         slot_ = no_slot;
     }
 
     template <class Sink>
-    constexpr auto record_path(path& kept, path_key const& key, unsigned count, Sink& to)
+    constexpr auto record_path(path& kept, path_key const& key, unsigned count, Sink& sink)
         -> walked {
-        path_recorder<Sink> here{to};
+        path_recorder<Sink> here{sink};
         here.made.key = key;
         path last = here.made;
         auto end = walked::branch;
@@ -512,12 +513,12 @@ private:
             last.taken = static_cast<uint8_t>(i);
             last.end = ip_;
         }
-        if (last.taken != 0 || end == walked::branch) { to.paths()->insert(kept, last); }
+        if (last.taken != 0 || end == walked::branch) { sink.paths()->insert(kept, last); }
         return end;
     }
     template <class Sink>
-    constexpr auto record_path_to_end(path& kept, path_key const& key, Sink& to) -> walked {
-        path_recorder<Sink> here{to};
+    constexpr auto record_path_to_end(path& kept, path_key const& key, Sink& sink) -> walked {
+        path_recorder<Sink> here{sink};
         path& made = here.made;
         made.key = key;
         made.end = key.to;
@@ -535,7 +536,7 @@ private:
         if (!is_done) { return walked::missing; }
         if (!is_known()) { return walked::lost; }
         if (here.fits) { made.taken = 0; }
-        to.paths()->insert(kept, made);
+        sink.paths()->insert(kept, made);
         chain_.completed = here.fits ? &kept : nullptr;
         return walked::branch;
     }
@@ -546,26 +547,26 @@ private:
 
     /// Walks to the branch whose target is in a TIP.
     template <class Sink>
-    constexpr auto walk_target(bool has_to, uint64_t target, Sink& to) -> bool {
+    constexpr auto walk_target(bool has_to, uint64_t target, Sink& sink) -> bool {
         if constexpr (takes_only_edges<Sink>) { find_slot(); }
-        loop_guard guard{ip_};
+        loop_guard loop{ip_};
         for (;;) {
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }
             if (at->branch <= branch_kind::direct) {
-                if (pass(*at, to) && guard.repeats(ip_)) { return lose(gap_reason::endless_loop); }
+                if (pass(*at, sink) && loop.repeats(ip_)) { return lose(gap_reason::endless_loop); }
                 continue;
             }
             bool const returns = at->branch == branch_kind::near_return;
             if (!returns && at->branch != branch_kind::indirect) {
                 return lose(gap_reason::wrong_turn);
             }
-            report(*at, to);
+            report(*at, sink);
             if (returns) {
-                (void)returns_.pop(target, trace::popped_bits(width_), how_.on_ret_mismatch);
+                (void)returns_.pop(target, trace::popped_bits(width_), options_.on_ret_mismatch);
             }
             if (at->pushes) { returns_.push(at->end()); }
-            if (has_to) { report_edge(*at, target, true, to); }
+            if (has_to) { report_edge(*at, target, true, sink); }
             settle_paging();
             if (!has_to) { return lose(gap_reason::no_target); }
             go(target);
@@ -574,18 +575,18 @@ private:
     }
     /// Walks to the branch, or the MOV CR3, at which tracing ends.
     template <class Sink>
-    constexpr auto walk_to_end(bool has_to, uint64_t target, Sink& to) -> bool {
+    constexpr auto walk_to_end(bool has_to, uint64_t target, Sink& sink) -> bool {
         if constexpr (takes_only_edges<Sink>) { find_slot(); }
-        loop_guard guard{ip_};
+        loop_guard loop{ip_};
         for (;;) {
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }
             bool ends = true;
             if (at->branch == branch_kind::direct) {
-                ends = has_to ? target == at->target : is_outside_filters(how_, at->target);
+                ends = has_to ? target == at->target : is_outside_filters(options_, at->target);
             } else if (at->branch == branch_kind::none) {
                 // GEN-243: this MOV CR3 has no PIP. The walk has passed those that have one.
-                ends = at->which == instruction_class::mov_to_cr3 &&
+                ends = at->kind == instruction_class::mov_to_cr3 &&
                        (!has_to || target == at->end());
             } else if (at->branch == branch_kind::interrupt ||
                        (at->branch == branch_kind::conditional && has_to && target != at->target &&
@@ -593,48 +594,49 @@ private:
                 return lose(gap_reason::wrong_turn);
             }
             if (!ends) {
-                if (pass(*at, to) && guard.repeats(ip_)) { return lose(gap_reason::endless_loop); }
+                if (pass(*at, sink) && loop.repeats(ip_)) { return lose(gap_reason::endless_loop); }
                 continue;
             }
-            report(*at, to);
+            report(*at, sink);
             bool const is_taken = at->branch != branch_kind::conditional || target == at->target;
             if (has_to && at->branch != branch_kind::none) {
-                report_edge(*at, target, is_taken, to);
+                report_edge(*at, target, is_taken, sink);
             }
-            if constexpr (takes_stops<Sink>) { has_to ? void() : to.stop(at->end(), space_); }
+            if constexpr (takes_stops<Sink>) { has_to ? void() : sink.stop(at->end(), space_); }
             return true;
         }
     }
     /// Reports the instructions of a block before an IP. False if no instruction begins there.
     template <class Sink>
-    constexpr auto report_up_to(block const& of, uint64_t ip, Sink& to) -> bool {
-        unsigned const count = of.count_before(ip);
+    constexpr auto report_up_to(block const& passed, uint64_t ip, Sink& sink) -> bool {
+        unsigned const count = passed.count_before(ip);
         if (count == 0) { return false; }
-        report(of, count, static_cast<unsigned>(ip - of.key.ip), of.length_of(count - 1), to);
+        report(passed, count, static_cast<unsigned>(ip - passed.key.ip),
+               passed.length_of(count - 1), sink);
         go(ip);
         return true;
     }
 
     block_finder<Code> blocks_;
-    walk_options how_;
+    walk_options options_;
     uint64_t ip_ = 0;  ///< the next instruction, if `is_known()`
     uint32_t slot_ = 0;
     uint32_t space_ = 0;
     code_width width_ = code_width::bits_64;
-    tracing now_ = tracing::unknown;  ///< `unknown` also if only the IP is not known
-    bool has_target_ = false;         ///< the branch of the present TIP was walked
-    bool has_paging_ = false;         ///< a PIP, which does not apply yet
+    tracing state_ = tracing::unknown;  ///< `unknown` also if only the IP is not known
+    bool has_target_ = false;           ///< the branch of the present TIP was walked
+    bool has_paging_ = false;           ///< a PIP, which does not apply yet
     bool lost_calls_ = false;   ///< the processor may have return addresses from before or in a gap
     packet::branches left_{};   ///< of the last TNTs
     packet::branches later_{};  ///< of a TNT after the last ones
     uint64_t skipped_ = uint64_t{1} << 63;  ///< initially no canonical address
     uint64_t offset_ = 0;
-    uint64_t first_tnt_ = ~uint64_t{0};  ///< where branches are collected: of the first of its TNTs
+    uint64_t first_tnt_ = ~uint64_t{0};  ///< of the first TNT whose branches are collected
     uint64_t tnt_offset_ = 0;            ///< of the TNT whose branches are left
     unsigned tnt_count_ = 0;  ///< its branches, and the branches that were left before it
     gap gap_{};               ///< that has no end yet
     gap_counts gaps_{};
-    walk_place place_{};
+    walk_state walked_{};
     path_chain chain_{};
     trace::return_stack returns_{};
 };

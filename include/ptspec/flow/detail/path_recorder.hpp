@@ -8,19 +8,19 @@ namespace ptspec::flow::detail {
 /// A sink that counts edges in another sink, and records their path.
 template <class Sink>
 struct path_recorder {
-    Sink& to;
+    Sink& sink;
     path made{};
     bool fits = true;           ///< `made` has all edges and return addresses
     bool is_compressed = true;  ///< a RET is compressed: it pops its target from the return stack
 
     constexpr void edge(flow::edge const& one) {
-        uint32_t const index = to.index_of(one);
+        uint32_t const index = sink.index_of(one);
         if (index != Sink::not_counted) {
-            to.count(index);
+            sink.count(index);
             if (!made.count(index)) { fits = false; }
         }
-        bool const returns = one.which == instruction_class::near_return;
-        bool const calls = is_pushing_call(one.which, one.to, one.after);
+        bool const returns = one.kind == instruction_class::near_return;
+        bool const calls = is_pushing_call(one.kind, one.to, one.after);
         if (returns && !is_compressed) {
             made.pops = true;
             return;

@@ -8,46 +8,47 @@ namespace ptspec::flow::detail {
 
 /// Reports the first `count` instructions of a block, of `size` bytes.
 template <class Sink>
-constexpr void report(block const& of, unsigned count, unsigned size, unsigned last_length,
-                      Sink& to) {
-    bool const is_whole = count == of.count;
+constexpr void report(block const& passed, unsigned count, unsigned size, unsigned last_length,
+                      Sink& sink) {
+    bool const is_whole = count == passed.count;
     if constexpr (takes_instructions<Sink>) {
-        executed one{of.key.ip, of.key.space, 0, instruction_class::other, of.key.width};
-        uint64_t lengths = of.lengths[0];
+        executed one{passed.key.ip, passed.key.space, 0, instruction_class::other,
+                     passed.key.width};
+        uint64_t lengths = passed.lengths[0];
         for (unsigned i = 0; i < count; ++i) {
-            if (i == 16) { lengths = of.lengths[1]; }
+            if (i == 16) { lengths = passed.lengths[1]; }
             one.length = lengths & 15;
             lengths >>= 4;
-            if (i + 1 == count && is_whole) { one.which = of.which; }
-            to.instruction(one);
+            if (i + 1 == count && is_whole) { one.kind = passed.kind; }
+            sink.instruction(one);
             one.ip += one.length;
         }
     }
     if constexpr (takes_blocks<Sink>) {
-        to.block(executed_block{.ip = of.key.ip,
-                                .last = of.key.ip + size - last_length,
-                                .space = of.key.space,
-                                .size = size,
-                                .count = count,
-                                .which = is_whole ? of.which : instruction_class::other,
-                                .width = of.key.width});
+        sink.block(executed_block{.ip = passed.key.ip,
+                                  .last = passed.key.ip + size - last_length,
+                                  .space = passed.key.space,
+                                  .size = size,
+                                  .count = count,
+                                  .kind = is_whole ? passed.kind : instruction_class::other,
+                                  .width = passed.key.width});
     }
 }
 template <class Sink>
-constexpr void report(block const& of, Sink& to) {
-    report(of, of.count, of.size, of.last_length, to);
+constexpr void report(block const& passed, Sink& sink) {
+    report(passed, passed.count, passed.size, passed.last_length, sink);
 }
 /// Reports a branch at the end of a block.
 template <class Sink>
-constexpr void report_edge([[maybe_unused]] block const& of, [[maybe_unused]] uint64_t target,
-                           [[maybe_unused]] bool is_taken, [[maybe_unused]] Sink& to) {
+constexpr void report_edge([[maybe_unused]] block const& passed, [[maybe_unused]] uint64_t target,
+                           [[maybe_unused]] bool is_taken, [[maybe_unused]] Sink& sink) {
     if constexpr (takes_edges<Sink>) {
-        to.edge(edge{.from = of.last(),
-                     .to = target,
-                     .after = of.end(),
-                     .space = of.key.space,
-                     .which = of.which,
-                     .is_taken = is_taken});
+        sink.edge(edge{.from = passed.last(),
+                       .to = target,
+                       .after = passed.end(),
+                       .space = passed.key.space,
+                       .kind = passed.kind,
+                       .is_taken = is_taken});
     }
 }
 
