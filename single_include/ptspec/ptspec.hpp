@@ -15065,7 +15065,7 @@ struct decoded_one {
     copy_or_reference<Visitor> visitor;
 };
 
-/// Decodes one packet of any kind and calls the visitor. `now.place` is 0 when there is no packet.
+/// Decodes one packet of any kind and calls the visitor. `state.place` is 0 if there is no packet.
 template <class Packets, class Visitor>
 constexpr auto decode_one(byte_view from, packet::decode_options options, uint64_t offset,
                           uint64_t last_ip, copy_or_reference<Visitor> visitor)
@@ -31901,7 +31901,7 @@ public:
         ip_ = ip;
         slot_ = blocks_.cache().slot_of(ip);
     }
-    /// Tracing is on at an IP. A gap that ends has the bytes of the packet `lost`.
+    /// Tracing is on at an IP. If a gap ends there, its size includes the packet `lost`.
     template <class Sink>
     constexpr void resume(uint64_t ip, Sink& sink, lost_packet lost = {}) {
         close_gap(sink, true, ip, lost);
@@ -32566,13 +32566,12 @@ private:
         // Lost packets may hide where tracing ended: PKT-140, PKT-153.
         bool const is_lost = !walk.is_known() && !walk.is_off();
         if (is_lost && e.enabled == trace::tracing::off) { walk.leave(sink); }
-        if (!e.is_status && e.what != trace::event_type::psb) {
-            psb_has_mode = false;
-        }  // it was cut
+        // Another event than those of a PSB+: the last PSB+ may have no end.
+        if (!e.is_status && e.what != trace::event_type::psb) { psb_has_mode = false; }
         switch (e.what) {
             case trace::event_type::branches:
                 if (walk.add_branches(e.branches(), sink) && walk.flush(sink)) { return true; }
-                step.what = waiting::branches;  // they are added
+                step.what = waiting::branches;  // which were added, but not all walked
                 return false;
             case trace::event_type::indirect_branch:
                 return walk.add_target(form_of(e.packet.template as<packet::tip>()), e.to, sink);

@@ -60,7 +60,7 @@ public:
         ip_ = ip;
         slot_ = blocks_.cache().slot_of(ip);
     }
-    /// Tracing is on at an IP. A gap that ends has the bytes of the packet `lost`.
+    /// Tracing is on at an IP. If a gap ends there, its size includes the packet `lost`.
     template <class Sink>
     constexpr void resume(uint64_t ip, Sink& sink, lost_packet lost = {}) {
         close_gap(sink, true, ip, lost);

@@ -85,13 +85,12 @@ private:
         // Lost packets may hide where tracing ended: PKT-140, PKT-153.
         bool const is_lost = !walk.is_known() && !walk.is_off();
         if (is_lost && e.enabled == trace::tracing::off) { walk.leave(sink); }
-        if (!e.is_status && e.what != trace::event_type::psb) {
-            psb_has_mode = false;
-        }  // it was cut
+        // Another event than those of a PSB+: the last PSB+ may have no end.
+        if (!e.is_status && e.what != trace::event_type::psb) { psb_has_mode = false; }
         switch (e.what) {
             case trace::event_type::branches:
                 if (walk.add_branches(e.branches(), sink) && walk.flush(sink)) { return true; }
-                step.what = waiting::branches;  // they are added
+                step.what = waiting::branches;  // which were added, but not all walked
                 return false;
             case trace::event_type::indirect_branch:
                 return walk.add_target(form_of(e.packet.template as<packet::tip>()), e.to, sink);

@@ -121,7 +121,7 @@ struct decoded_one {
     copy_or_reference<Visitor> visitor;
 };
 
-/// Decodes one packet of any kind and calls the visitor. `now.place` is 0 when there is no packet.
+/// Decodes one packet of any kind and calls the visitor. `state.place` is 0 if there is no packet.
 template <class Packets, class Visitor>
 constexpr auto decode_one(byte_view from, packet::decode_options options, uint64_t offset,
                           uint64_t last_ip, copy_or_reference<Visitor> visitor)
