@@ -19130,22 +19130,22 @@ struct segment {
 namespace detail {
 
 template <class Packets>
-constexpr void add_item(segment& current, trace::item const& item) noexcept {
-    if (item.what == trace::item_type::damage) { current.is_damaged = true; }
+constexpr void add_item(segment& present, trace::item const& item) noexcept {
+    if (item.what == trace::item_type::damage) { present.is_damaged = true; }
     if (item.what != trace::item_type::packet) { return; }
-    current.packets += 1;
-    current.bytes += item.length;
-    if (item.packet.is<packet::tsc>() && !current.has_tsc) {
-        current.has_tsc = true;
-        current.tsc = item.packet.as<packet::tsc>().get<packet::tsc::TSC>();
+    present.packets += 1;
+    present.bytes += item.length;
+    if (item.packet.is<packet::tsc>() && !present.has_tsc) {
+        present.has_tsc = true;
+        present.tsc = item.packet.as<packet::tsc>().get<packet::tsc::TSC>();
     }
     auto const has_ip = []<class Packet>(Packet const& packet) {
         if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) { return packet.has_ip(); }
         return false;
     };
-    if (!current.has_ip && packet::visit<Packets>(has_ip, item.packet)) {
-        current.has_ip = true;
-        current.ip = item.ip;
+    if (!present.has_ip && packet::visit<Packets>(has_ip, item.packet)) {
+        present.has_ip = true;
+        present.ip = item.ip;
     }
 }
 
@@ -19157,14 +19157,14 @@ constexpr void add_item(segment& current, trace::item const& item) noexcept {
 /// Source: PKT-250, PKT-251.
 template <class Packets = packet::all, callable<segment const&> Found>
 [[nodiscard]] constexpr auto for_each_segment(byte_view trace, Found&& found) -> uint64_t {
-    segment current{};
+    segment present{};
     bool is_open = false;
     uint64_t skipped = trace.size();
     auto const end_at = [&](uint64_t offset) {
         // The packets before damage can include the first bytes of the next PSB.
-        uint64_t const packets_end = current.begin + current.bytes;
-        current.dropped = offset > packets_end ? offset - packets_end : 0;
-        found(current);
+        uint64_t const packets_end = present.begin + present.bytes;
+        present.dropped = offset > packets_end ? offset - packets_end : 0;
+        found(present);
     };
     trace::reader<trace::no_hook, Packets> reader{trace};
     while (auto const item = reader.next()) {
@@ -19175,9 +19175,9 @@ template <class Packets = packet::all, callable<segment const&> Found>
                 skipped = item.offset;
             }
             is_open = true;
-            current = {.begin = item.offset};
+            present = {.begin = item.offset};
         }
-        if (is_open) { detail::add_item<Packets>(current, item); }
+        if (is_open) { detail::add_item<Packets>(present, item); }
     }
     if (is_open) { end_at(trace.size()); }
     return skipped;
@@ -22569,16 +22569,16 @@ using ctl = access::ia32_rtit_ctl;
 [[nodiscard]] constexpr auto status_now(generator_state const& s) noexcept
     -> access::ia32_rtit_status {
     using status = access::ia32_rtit_status;
-    auto current = s.msrs.status;
-    if (!s.ctl<ctl::TraceEn>()) { return current; }
+    auto value = s.msrs.status;
+    if (!s.ctl<ctl::TraceEn>()) { return value; }
     // Without CPSB_CAM the count still decides when a PSB is due, but reads as 0.
     if (s.caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>()) {
-        current = current.with(status::PacketByteCnt{wrapped{s.bytes_since_psb()}});
+        value = value.with(status::PacketByteCnt{wrapped{s.bytes_since_psb()}});
     }
     if (s.ctl<ctl::InjectPsbPmiOnEnable>() && s.trigger_en()) {
-        current = current.with(status::PendPSB{s.psb_is_due()});
+        value = value.with(status::PendPSB{s.psb_is_due()});
     }
-    return current;
+    return value;
 }
 
 constexpr void drop_gathered_branches(generator_state& s) noexcept {

@@ -376,7 +376,7 @@ CHANGELOG = """# Changelog
 - `trace::context::bind` -> `trace::binder::put`
 - `packet::decoded::why` -> `packet::decoded::error`, since it is no rule
 - `access::refused::why` -> `access::refused::broken`
-- `topa::position` -> `output_place`
+- `topa::place` -> `output_place`
 - `old_root` -> `new_root`
 - `check(caps, wanted)` -> `check(wanted, caps)`
 - `ptspec/trace/context.hpp` -> `ptspec/trace/binder.hpp`
@@ -408,7 +408,7 @@ namespace tr = ptspec::trace;
 using namespace ptspec;
 auto both(auto one) { return one.why; }
 int main() {
-    tr::context a; trace::context{}.bind({}); a.bind(topa::position{});
+    tr::context a; trace::context{}.bind({}); a.bind(topa::place{});
     (void)a, (void)ptspec::old_root;
     auto refused = access::refused{.why = old_root};
     if (!load((1)) && load(2)) { return far(); }

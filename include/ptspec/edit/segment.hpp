@@ -26,22 +26,22 @@ struct segment {
 namespace detail {
 
 template <class Packets>
-constexpr void add_item(segment& current, trace::item const& item) noexcept {
-    if (item.what == trace::item_type::damage) { current.is_damaged = true; }
+constexpr void add_item(segment& present, trace::item const& item) noexcept {
+    if (item.what == trace::item_type::damage) { present.is_damaged = true; }
     if (item.what != trace::item_type::packet) { return; }
-    current.packets += 1;
-    current.bytes += item.length;
-    if (item.packet.is<packet::tsc>() && !current.has_tsc) {
-        current.has_tsc = true;
-        current.tsc = item.packet.as<packet::tsc>().get<packet::tsc::TSC>();
+    present.packets += 1;
+    present.bytes += item.length;
+    if (item.packet.is<packet::tsc>() && !present.has_tsc) {
+        present.has_tsc = true;
+        present.tsc = item.packet.as<packet::tsc>().get<packet::tsc::TSC>();
     }
     auto const has_ip = []<class Packet>(Packet const& packet) {
         if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) { return packet.has_ip(); }
         return false;
     };
-    if (!current.has_ip && packet::visit<Packets>(has_ip, item.packet)) {
-        current.has_ip = true;
-        current.ip = item.ip;
+    if (!present.has_ip && packet::visit<Packets>(has_ip, item.packet)) {
+        present.has_ip = true;
+        present.ip = item.ip;
     }
 }
 
@@ -53,14 +53,14 @@ constexpr void add_item(segment& current, trace::item const& item) noexcept {
 /// Source: PKT-250, PKT-251.
 template <class Packets = packet::all, callable<segment const&> Found>
 [[nodiscard]] constexpr auto for_each_segment(byte_view trace, Found&& found) -> uint64_t {
-    segment current{};
+    segment present{};
     bool is_open = false;
     uint64_t skipped = trace.size();
     auto const end_at = [&](uint64_t offset) {
         // The packets before damage can include the first bytes of the next PSB.
-        uint64_t const packets_end = current.begin + current.bytes;
-        current.dropped = offset > packets_end ? offset - packets_end : 0;
-        found(current);
+        uint64_t const packets_end = present.begin + present.bytes;
+        present.dropped = offset > packets_end ? offset - packets_end : 0;
+        found(present);
     };
     trace::reader<trace::no_hook, Packets> reader{trace};
     while (auto const item = reader.next()) {
@@ -71,9 +71,9 @@ template <class Packets = packet::all, callable<segment const&> Found>
                 skipped = item.offset;
             }
             is_open = true;
-            current = {.begin = item.offset};
+            present = {.begin = item.offset};
         }
-        if (is_open) { detail::add_item<Packets>(current, item); }
+        if (is_open) { detail::add_item<Packets>(present, item); }
     }
     if (is_open) { end_at(trace.size()); }
     return skipped;

@@ -135,16 +135,16 @@ using ctl = access::ia32_rtit_ctl;
 [[nodiscard]] constexpr auto status_now(generator_state const& s) noexcept
     -> access::ia32_rtit_status {
     using status = access::ia32_rtit_status;
-    auto current = s.msrs.status;
-    if (!s.ctl<ctl::TraceEn>()) { return current; }
+    auto value = s.msrs.status;
+    if (!s.ctl<ctl::TraceEn>()) { return value; }
     // Without CPSB_CAM the count still decides when a PSB is due, but reads as 0.
     if (s.caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>()) {
-        current = current.with(status::PacketByteCnt{wrapped{s.bytes_since_psb()}});
+        value = value.with(status::PacketByteCnt{wrapped{s.bytes_since_psb()}});
     }
     if (s.ctl<ctl::InjectPsbPmiOnEnable>() && s.trigger_en()) {
-        current = current.with(status::PendPSB{s.psb_is_due()});
+        value = value.with(status::PendPSB{s.psb_is_due()});
     }
-    return current;
+    return value;
 }
 
 constexpr void drop_gathered_branches(generator_state& s) noexcept {
