@@ -62,8 +62,8 @@ struct machine {
         using exits = reg::vmcs_vmexit_ctls::ConcealVmExitsFromPT;
         using entries = reg::vmcs_vmentry_ctls::ConcealVmEntriesFromPT;
         expect(static_cast<bool>(use), "a processor that traces in VMX operation");
-        // `vm_only` conceals VM exits: the PIP of an exit would be the last one before the TIP.PGE
-        // of the next entry. It also conceals non-root operation, where NR is then 0.
+        // `vm_only` conceals VM exits, whose PIP would be the last one before the TIP.PGE of the
+        // next entry. It also conceals non-root operation, which makes NR 0; this program needs NR.
         use.set.secondary = use.set.secondary.with(non_root{false});
         cpu.conceal({.non_root = use.set.secondary.get<non_root>(),
                      .exits = use.set.vm_exit.get<exits>(),
@@ -176,7 +176,7 @@ struct code_pages {
     }
 };
 
-/// Counts the edges of one side, without those of VM exits, which lead to the other.
+/// Options that count the edges of one side, without those of interrupts and VM exits.
 constexpr auto edges_of(side which) -> flow::coverage_options {
     return {.filter = {.events = false,
                        .ranges = {traced},

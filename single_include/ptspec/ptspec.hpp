@@ -872,7 +872,7 @@ struct first_rule {
 /// Bit masks and shifts, and a 128-bit word.
 namespace ptspec {
 
-/// A mask of the `count` lowest bits. `count` is at most 64.
+/// A mask of the `count` lowest bits: all ones if `count` is 64 or more.
 [[nodiscard]] constexpr auto low_bits(unsigned count) noexcept -> uint64_t {
     return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
 }
@@ -922,7 +922,7 @@ inline constexpr byte_masks first_bytes_masks = [] {
     }
     return all;
 }();
-/// A mask of the first `count` bytes.
+/// A mask of the first `count` bytes, at most 16.
 [[nodiscard]] constexpr auto first_bytes_mask(unsigned count) noexcept -> wide_bits {
     return {first_bytes_masks.low[count], first_bytes_masks.high[count]};
 }
@@ -13270,13 +13270,14 @@ struct psb_plus {
 namespace ptspec::trace {
 
 /// The state of the processor that packets have reported since PacketEn became 1: the size of code,
-/// InTX and CR3. A PSB+ reports the same values; a different value shows that packets are missing.
+/// InTX, CR3 and NR. A PSB+ reports the same values. Another mode shows that packets are missing;
+/// another CR3 may have another cause.
 ///
 /// Shape:  a plain value of fixed size.
 /// Source: GEN-344.
 class known_state {
 public:
-    /// Forgets all values: PacketEn became 0, or packets are lost.
+    /// Forgets all values. Call it when PacketEn becomes 0, and when packets are lost.
     constexpr void forget() noexcept { known_ = 0; }
     /// Forgets CR3: an SMI, RSM, VM exit or VM entry may change it without a PIP: GEN-242, GEN-278.
     constexpr void forget_cr3() noexcept { known_ &= static_cast<uint8_t>(~cr3); }
@@ -13287,8 +13288,8 @@ public:
         if (follows_mode) { known_ |= mode; }
     }
 
-    /// Takes the value of a packet; `is_on` is PacketEn. Returns false if the value known before
-    /// differs.
+    /// Takes the value of a packet; `is_on` is PacketEn. While it is 0, the value is kept but not
+    /// known, until `enter` makes it so. Returns false if the value known before differs.
     constexpr auto take(packet::mode_exec packet, bool is_on) noexcept -> bool {
         auto const bits = static_cast<uint8_t>(packet.code_bits());
         bool const agrees = !has(mode) || code_bits_ == bits;
@@ -13303,7 +13304,7 @@ public:
         learn(tsx, is_on);
         return agrees;
     }
-    /// If NR differs, a VM exit or entry without a PIP came between.
+    /// A value with another NR agrees: a VM exit or entry without a PIP came between.
     constexpr auto take(packet::pip packet, bool is_on) noexcept -> bool {
         uint64_t const value = packet.get<packet::pip::CR3>();
         bool const nr = packet.get<packet::pip::NR>();
@@ -13561,7 +13562,7 @@ constexpr void check_entry(binder_state& s) noexcept {
     if (!s.has(pending::doubts)) { s.enter(); }
 }
 
-constexpr void check_block(binder_state& s) noexcept {
+constexpr void check_pebs_group(binder_state& s) noexcept {
     bool const is_bep = s.here.kind == packet::kind::bep;
     if (is_bep && !s.has(pending::block | pending::at_start | pending::lost)) {
         s.violate(rule::GEN_320);
@@ -13755,8 +13756,8 @@ constexpr void add_clock(binder_state& s, packet::any_packet const& packet,
 /// What a packet belongs to.
 namespace ptspec::trace::detail {
 
-/// A packet after which a FUP may follow. Several may share one.
-constexpr auto announce(binder_state& s, owner bound_to, uint32_t flag, bool has_fup) noexcept
+/// Records that a FUP of this packet follows, if `has_fup`. Several packets may share a FUP.
+constexpr auto expect_fup(binder_state& s, owner bound_to, uint32_t flag, bool has_fup) noexcept
     -> binding {
     end_overflow(s);
     if (has_fup) {
@@ -13766,10 +13767,10 @@ constexpr auto announce(binder_state& s, owner bound_to, uint32_t flag, bool has
     return {.to = bound_to, .completes = !has_fup};
 }
 
-constexpr auto bind_tnt(binder_state& s, bool loses) noexcept -> binding {
+constexpr auto bind_tnt(binder_state& s, bool loses_flow) noexcept -> binding {
     auto const resumed = confirm(s);
     if (s.has(pending::off)) { s.violate(rule::GEN_105); }
-    if (s.has(pending::off) || loses ||
+    if (s.has(pending::off) || loses_flow ||
         (s.has(pending::overflow) && !s.has(pending::psb_resumes))) {
         s.lose_flow();
     }
@@ -13783,7 +13784,7 @@ constexpr auto bind_tip(binder_state& s) noexcept -> binding {
                           : s.has(pending::event)  ? owner::asynchronous
                           : s.has(pending::mode)   ? owner::far_transfer
                                                    : owner::branch;
-    // A FUP and TIP while tracing is off: an INIT and the SIPI after it (GEN-290).
+    // Not an error after a FUP: while tracing is off, these are an INIT and its SIPI (GEN-290).
     if (s.has(pending::off) && !s.has(pending::event | pending::aborting)) {
         s.violate(rule::GEN_105);
     }
@@ -13827,10 +13828,10 @@ constexpr auto bind_fup(binder_state& s) noexcept -> binding {
                               : s.has(pending::pebs)         ? owner::pebs
                               : s.has(pending::control_flow) ? owner::control_flow
                                                              : owner::trigger;
-        bool const opens = s.has(pending::abort);
+        bool const is_abort = s.has(pending::abort);
         s.set(pending::owners_of_fup, false);
-        if (opens) { s.begin_event(pending::aborting); }
-        return {.to = bound_to, .completes = !opens};
+        if (is_abort) { s.begin_event(pending::aborting); }
+        return {.to = bound_to, .completes = !is_abort};
     }
     if (s.has(pending::mode)) {
         s.set(pending::mode, false);
@@ -13845,8 +13846,8 @@ constexpr auto bind_fup(binder_state& s) noexcept -> binding {
     return {.to = owner::asynchronous, .completes = false};
 }
 
-/// PIP and VMCS: of a compound event, or alone.
-constexpr auto bind_middle(binder_state& s) noexcept -> binding {
+/// PIP and VMCS: part of a compound event, or alone.
+constexpr auto bind_pip_or_vmcs(binder_state& s) noexcept -> binding {
     end_overflow(s);
     bool const is_middle = s.has(pending::event | pending::aborting);
     return {.to = is_middle ? owner::asynchronous : owner::paging, .completes = !is_middle};
@@ -13862,13 +13863,13 @@ constexpr auto bind_mode_exec(binder_state& s, packet::mode_exec packet) noexcep
             .completes = false};
 }
 
-/// MODE.TSX: a FUP follows while tracing is on. Source: PKT-093.
+/// MODE.TSX: a FUP follows, unless tracing is known to be off. Source: PKT-093.
 constexpr auto bind_mode_tsx(binder_state& s, packet::mode_tsx packet) noexcept -> binding {
     end_overflow(s);
     (void)s.take(packet, s.is_on());
     bool const aborts = packet.get<packet::mode_tsx::TXAbort>();
-    return announce(s, aborts ? owner::transaction_abort : owner::transaction,
-                    aborts ? pending::abort : pending::transaction, !s.has(pending::off));
+    return expect_fup(s, aborts ? owner::transaction_abort : owner::transaction,
+                      aborts ? pending::abort : pending::transaction, !s.has(pending::off));
 }
 
 constexpr auto bind_trace_stop(binder_state& s) noexcept -> binding {
@@ -13880,52 +13881,52 @@ constexpr auto bind_trace_stop(binder_state& s) noexcept -> binding {
     return {.to = owner::trace_stop};
 }
 
-/// Source: GEN-300.
+/// PTW: none follows a TIP.PGD while PacketEn is 0. Source: GEN-300.
 constexpr auto bind_ptw(binder_state& s, bool has_fup) noexcept -> binding {
     end_overflow(s);
     if (s.has(pending::after_pgd)) { s.violate(rule::GEN_300); }
-    return announce(s, owner::ptwrite, pending::ptwrite, has_fup);
+    return expect_fup(s, owner::ptwrite, pending::ptwrite, has_fup);
 }
 
-constexpr auto bind_by_kind(binder_state& s, packet::any_packet const& packet, bool loses) noexcept
-    -> binding {
+constexpr auto bind_by_kind(binder_state& s, packet::any_packet const& packet,
+                            bool loses_flow) noexcept -> binding {
     switch (s.here.kind) {
         case packet::kind::tnt_short:
-        case packet::kind::tnt_long: return bind_tnt(s, loses);
+        case packet::kind::tnt_long: return bind_tnt(s, loses_flow);
         case packet::kind::tip: return bind_tip(s);
         case packet::kind::tip_pge: return bind_tip_pge(s);
         case packet::kind::tip_pgd: return bind_tip_pgd(s);
         case packet::kind::fup: return bind_fup(s);
         case packet::kind::pip:
             (void)s.take(packet.as<packet::pip>(), s.is_on());
-            return bind_middle(s);
+            return bind_pip_or_vmcs(s);
         case packet::kind::vmcs:
             s.execution.take(packet.as<packet::vmcs>());
             s.known.forget_cr3();
-            return bind_middle(s);
+            return bind_pip_or_vmcs(s);
         case packet::kind::mode_exec: return bind_mode_exec(s, packet.as<packet::mode_exec>());
         case packet::kind::mode_tsx: return bind_mode_tsx(s, packet.as<packet::mode_tsx>());
         case packet::kind::tracestop: return bind_trace_stop(s);
         case packet::kind::ptw: return bind_ptw(s, packet.as<packet::ptw>().get<packet::ptw::IP>());
         case packet::kind::exstop:
-            return announce(s, owner::power, pending::exstop,
-                            packet.as<packet::exstop>().get<packet::exstop::IP>());
-        case packet::kind::mwait: return announce(s, owner::power, pending::exstop, false);
+            return expect_fup(s, owner::power, pending::exstop,
+                              packet.as<packet::exstop>().get<packet::exstop::IP>());
+        case packet::kind::mwait: return expect_fup(s, owner::power, pending::exstop, false);
         case packet::kind::pwre:
             s.set(pending::asleep);
-            return announce(s, owner::power, pending::exstop, false);
+            return expect_fup(s, owner::power, pending::exstop, false);
         case packet::kind::pwrx:
             s.set(pending::asleep, false);
-            return announce(s, owner::power, pending::exstop, false);
+            return expect_fup(s, owner::power, pending::exstop, false);
         case packet::kind::bbp:
             s.set(pending::block);
-            return announce(s, owner::pebs, pending::pebs, false);
-        case packet::kind::bip: return announce(s, owner::pebs, pending::pebs, false);
+            return expect_fup(s, owner::pebs, pending::pebs, false);
+        case packet::kind::bip: return expect_fup(s, owner::pebs, pending::pebs, false);
         case packet::kind::bep:
-            return announce(s, owner::pebs, pending::pebs,
-                            packet.as<packet::bep>().get<packet::bep::IP>());
+            return expect_fup(s, owner::pebs, pending::pebs,
+                              packet.as<packet::bep>().get<packet::bep::IP>());
         case packet::kind::evd: {
-            auto found = announce(s, owner::control_flow, pending::control_flow, false);
+            auto found = expect_fup(s, owner::control_flow, pending::control_flow, false);
             s.set(pending::event_data);
             s.event_data_at = s.here.offset;
             found.completes = false;
@@ -13933,16 +13934,17 @@ constexpr auto bind_by_kind(binder_state& s, packet::any_packet const& packet, b
         }
         case packet::kind::cfe:
             s.known.take(packet.as<packet::cfe>());
-            return announce(s, owner::control_flow, pending::control_flow,
-                            packet.as<packet::cfe>().get<packet::cfe::IP>());
+            return expect_fup(s, owner::control_flow, pending::control_flow,
+                              packet.as<packet::cfe>().get<packet::cfe::IP>());
         case packet::kind::trig:
-            return announce(s, owner::trigger, pending::trigger,
-                            packet.as<packet::trig>().get<packet::trig::IP>());
+            return expect_fup(s, owner::trigger, pending::trigger,
+                              packet.as<packet::trig>().get<packet::trig::IP>());
         default: return {};
     }
 }
 
-constexpr auto bind_outside(binder_state& s, packet::any_packet const& packet) noexcept -> binding {
+constexpr auto bind_outside_psb_plus(binder_state& s, packet::any_packet const& packet) noexcept
+    -> binding {
     if (s.here.kind == packet::kind::fup && !packet.as<packet::fup>().has_ip()) {
         s.violate(rule::PKT_078);
         if (!s.has(pending::owners_of_fup)) { return {.to = owner::asynchronous}; }
@@ -13950,17 +13952,18 @@ constexpr auto bind_outside(binder_state& s, packet::any_packet const& packet) n
     bool const shows_off = s.is_any_of(
         packet::kinds_of(packet::kind::tip_pge, packet::kind::tracestop));
     auto const refuted = shows_off ? refute(s) : resumption::none;
-    bool const loses = s.has(pending::event | pending::aborting | pending::abort | pending::mode);
+    bool const loses_flow = s.has(pending::event | pending::aborting | pending::abort |
+                                  pending::mode);
     if (s.has(pending::waiting)) { check_pending(s, packet); }
     if (s.has(pending::must_be_entered | pending::entering)) { check_entry(s); }
-    auto found = bind_by_kind(s, packet, loses);
-    check_block(s);
+    auto found = bind_by_kind(s, packet, loses_flow);
+    check_pebs_group(s);
     if (shows_off) { found.resumed = refuted; }
     return found;
 }
 
-constexpr auto bind_any(binder_state& s, packet::any_packet const& packet,
-                        packet_place place) noexcept -> binding {
+constexpr auto bind_packet(binder_state& s, packet::any_packet const& packet,
+                           packet_place place) noexcept -> binding {
     switch (s.here.kind) {
         case packet::kind::psb: return begin_psb_plus(s);
         case packet::kind::psbend: return end_psb_plus(s);
@@ -13975,19 +13978,19 @@ constexpr auto bind_any(binder_state& s, packet::any_packet const& packet,
         s.set(pending::psb_open, false);
         s.known.forget();
     }
-    return bind_outside(s, packet);
+    return bind_outside_psb_plus(s, packet);
 }
 
 /// noinline: without it, binding all packets one by one takes up to 31 % more instructions
 /// (g++ 12).
 PTSPEC_ATTRIBUTE(noinline)
-constexpr auto bind_other(binder_state& s, packet::any_packet const& packet,
-                          packet_place place) noexcept -> binding {
+constexpr auto bind_on_slow_path(binder_state& s, packet::any_packet const& packet,
+                                 packet_place place) noexcept -> binding {
     s.here = {place.offset, packet.kind()};
     s.violated.broken = rule::none;
     bool const settles = s.has(pending::shared_fup) && !continues_event.has(s.here.kind);
     auto const settled = settles ? settle_fup(s) : resumption::none;
-    auto found = bind_any(s, packet, place);
+    auto found = bind_packet(s, packet, place);
     if (settles) { found.resumed = settled; }
     if (s.violated.broken != rule::none) [[unlikely]] {
         found.broken = s.violated.broken;
@@ -14100,7 +14103,7 @@ public:
         } else if constexpr (same_as<Packet, packet::tip_pge>) {
             if (try_start_tracing()) { return {.to = owner::entry}; }
         }
-        return detail::bind_other(state_, {packet, place.length}, place);
+        return detail::bind_on_slow_path(state_, {packet, place.length}, place);
     }
     /// Binds the next packet.
     constexpr auto add(packet::any_packet const& packet, packet_place place) noexcept -> binding {
@@ -14111,7 +14114,7 @@ public:
             add_unbound(packet, place);
             return {.in_psb_plus = in_psb_plus()};
         }
-        return detail::bind_other(state_, packet, place);
+        return detail::bind_on_slow_path(state_, packet, place);
     }
     /// Binds a TIP.PGD that belongs to a branch. Returns false, and changes nothing, for any other
     /// TIP.PGD.
@@ -16189,13 +16192,13 @@ struct clock_state {
     time now{.tsc = 0};
     uint32_t threshold = 0;  ///< in cycles; 0: none
     bool has_cyc = false;
-    bool is_fresh = false;  ///< no packet since the last CYC
-    bool is_exact = false;  ///< the point has a CYC
-    bool is_unlimited = false;
-    bool is_clean = false;  ///< the ratio can be measured from the point on
-    bool edge_is_mtc = false;
-    bool has_tsc_in_psb_plus = false;
-    bool is_guest = false;  ///< times are TSC values of a guest
+    bool follows_cyc = false;          ///< no packet since the last CYC
+    bool point_has_cyc = false;        ///< the point has a CYC
+    bool has_no_ceiling = false;       ///< MTCs may be lost: after an OVF or a loss, until a TSC
+    bool can_measure_ratio = false;    ///< the ratio can be measured from the point on
+    bool edge_is_mtc = false;          ///< the last point is an MTC, not a TSC
+    bool has_tsc_in_psb_plus = false;  ///< the open PSB+, or the last one
+    bool is_guest = false;             ///< times are TSC values of a guest
     bool in_psb_plus = false;
     bool has_tsc = false;
     bool has_tma = false;  ///< since the last TSC
@@ -16232,8 +16235,12 @@ struct clock_state {
                  .reference = options.tsc_reference,
                  .guest_tsc = options.guest_tsc} {}
 
+    /// True if a CYC belongs to the next packet: with a threshold, only directly after it.
+    [[nodiscard]] constexpr auto has_own_cyc() const noexcept -> bool {
+        return threshold == 0 || follows_cyc;
+    }
     [[nodiscard]] constexpr auto slack() const noexcept -> uint64_t {
-        return threshold == 0 || is_fresh ? 0 : has_cyc ? threshold - 1U : time::unbounded;
+        return has_own_cyc() ? 0 : has_cyc ? threshold - 1U : time::unbounded;
     }
     [[nodiscard]] constexpr auto within(uint64_t ticks, uint64_t low, uint64_t high) const noexcept
         -> time {
@@ -16267,11 +16274,11 @@ struct clock_state {
     }
     /// Sets the time after a packet.
     constexpr void refresh() noexcept {
-        is_simple = has_tsc && has_cyc && threshold == 0 && !is_unlimited &&
+        is_simple = has_tsc && has_cyc && threshold == 0 && !has_no_ceiling &&
                     rates.estimate.is_known() && rates.bounds.is_limited() && !rates.is_mixed &&
                     !is_monotonic && point.high >> 63 == 0 && point.cycles < quick_cycles;
         is_regular = has_tsc && has_mtc && edge.is_regular() && (is_simple || !has_cyc) &&
-                     threshold == 0 && !is_unlimited && !is_monotonic;
+                     threshold == 0 && !has_no_ceiling && !is_monotonic;
         now = estimate(slack());
         if (is_monotonic) {
             now.tsc = now.tsc < last_reported ? last_reported : now.tsc;
@@ -16281,8 +16288,8 @@ struct clock_state {
     /// Call this after a packet other than PAD that is not passed to `add`. It matters only with a
     /// threshold.
     constexpr void pass() noexcept {
-        if (is_fresh && threshold != 0) [[unlikely]] {
-            is_fresh = false;
+        if (follows_cyc && threshold != 0) [[unlikely]] {
+            follows_cyc = false;
             refresh();
         }
     }
@@ -16298,8 +16305,9 @@ struct clock_state {
     /// Source: PKT-314, GEN-212.
     constexpr void set_point() noexcept {
         uint64_t const ticks = edge_is_mtc ? edge.base() : tsc;
-        uint64_t const before = is_exact ? rates.min_cycle : rates.bounds.min_of(threshold) + 1;
-        if (!has_tsc || is_unlimited) {
+        uint64_t const before = point_has_cyc ? rates.min_cycle
+                                              : rates.bounds.min_of(threshold) + 1;
+        if (!has_tsc || has_no_ceiling) {
             // MTCs are lost: the edge may be a later one.
             point.low = point.floor - before;
             point.high = time::unbounded;
@@ -16309,7 +16317,7 @@ struct clock_state {
         point.low = ticks - edge_error() - before;
         uint64_t const age = edge_is_mtc ? 0 : tsc_error;
         point.high = saturating_add(ticks + edge_error() + age, rates.max_cycle);
-        point.tsc = is_exact ? ticks : later_of(point.low, earlier_of(point.tsc, ticks));
+        point.tsc = point_has_cyc ? ticks : later_of(point.low, earlier_of(point.tsc, ticks));
     }
     /// Makes the last CYC the point from which cycles count.
     constexpr void anchor_here() noexcept { point.advance(estimate(0).tsc, rates.bounds); }
@@ -16340,10 +16348,10 @@ constexpr void replace_ratio(clock_state& s, uint64_t ticks, uint64_t error) noe
 ///
 /// Source: PKT-312, PKT-318.
 constexpr void measure(clock_state& s, uint64_t edge, uint64_t error, bool is_mtc) noexcept {
-    bool const is_exact = s.threshold == 0 || s.is_fresh;
+    bool const has_cyc = s.has_own_cyc();
     bool const is_same = s.edge_is_mtc == is_mtc;
     s.edge_is_mtc = is_mtc;
-    if (s.point.cycles != 0 && s.is_clean && is_exact && is_same && edge > s.point.tsc) {
+    if (s.point.cycles != 0 && s.can_measure_ratio && has_cyc && is_same && edge > s.point.tsc) {
         uint64_t const ticks = edge - s.point.tsc;
         uint64_t const expected = s.rates.estimate.of(s.point.cycles);
         uint64_t const apart = ticks < expected ? expected - ticks : ticks - expected;
@@ -16352,7 +16360,7 @@ constexpr void measure(clock_state& s, uint64_t edge, uint64_t error, bool is_mt
             replace_ratio(s, ticks, error);
         }
     }
-    s.is_clean = is_exact;
+    s.can_measure_ratio = has_cyc;
 }
 
 /// Source: PKT-278, PKT-319.
@@ -16379,11 +16387,11 @@ constexpr void change_frequency(clock_state& s, uint16_t core) noexcept {
         }
     }
     s.rates.set_core(core);
-    s.is_clean = false;
+    s.can_measure_ratio = false;
 }
 
 constexpr void add_cycles(clock_state& s, uint64_t value) noexcept {
-    s.is_fresh = true;
+    s.follows_cyc = true;
     s.all_cycles += value;
     if (!s.has_cyc) {
         s.has_cyc = true;
@@ -16417,12 +16425,12 @@ constexpr auto add(clock_state& s, packet::cyc packet) noexcept -> rule {
 constexpr auto add(clock_state& s, packet::cbr packet) noexcept -> rule {
     auto const core = static_cast<uint16_t>(packet.get<packet::cbr::CoreBusRatio>());
     bool const is_status = s.in_psb_plus && s.rates.estimate.is_known();
-    s.is_fresh = false;
+    s.follows_cyc = false;
     if (core != s.rates.core) {
         change_frequency(s, core);
     } else if (!is_status) {
         s.rates.repeat_core();
-        s.is_clean = false;
+        s.can_measure_ratio = false;
     }
     s.refresh();
     return rule::none;
@@ -16432,65 +16440,66 @@ constexpr auto add(clock_state& s, packet::cbr packet) noexcept -> rule {
 
 // ---- ptspec/trace/detail/clock_edges.hpp ----
 
-/// The reference time: TSC, TMA and MTC packets give the time of an edge of the crystal clock.
+/// The reference time: that of a TSC, or of an edge of the crystal clock by TMA and MTC packets.
 namespace ptspec::trace::detail {
 
 /// Makes the TSC or MTC that `measure` got, at `edge`, the point from which cycles count.
 constexpr void anchor_at_edge(clock_state& s, uint64_t edge, uint64_t ceiling) noexcept {
     auto const before = s.estimate(0);
     auto const error = s.edge_error();
-    // The edge is exact, and replaces the time from CYCs. It may be earlier than the TSC:
-    // PKT-309. After an OVF it may be a later one.
-    uint64_t const max_floor = s.is_unlimited ? time::unbounded
-                               : s.has_mtc    ? edge + error
-                                              : later_of(edge + error, s.point.floor);
+    // A TSC or MTC is more accurate than CYCs, and replaces their time. The edge of an MTC may be
+    // earlier than the TSC before it: PKT-309. After an OVF it may be the edge of a later MTC.
+    uint64_t const max_floor = s.has_no_ceiling ? time::unbounded
+                               : s.has_mtc      ? edge + error
+                                                : later_of(edge + error, s.point.floor);
     s.point.floor = s.edge_is_mtc ? later_of(edge - error, earlier_of(before.earliest, max_floor))
                                   : edge;
-    bool const counts_on = s.edge_is_mtc && s.has_cyc && !s.rates.is_mixed;
+    bool const keeps_cycles = s.edge_is_mtc && s.has_cyc && !s.rates.is_mixed;
     auto const low = s.point.low + s.rates.bounds.min_of(s.point.cycles);
     auto const high = saturating_add(s.point.high_of(s.point.cycles, s.rates.bounds), 1);
-    s.is_exact = s.threshold == 0 || s.is_fresh;
-    s.is_fresh = false;
+    s.point_has_cyc = s.has_own_cyc();
+    s.follows_cyc = false;
     s.rates.end_mixed();
     s.point.cycles = 0;
     s.point.ceiling = ceiling < s.point.floor ? time::unbounded : ceiling;
     s.point.tsc = before.tsc;
     s.set_point();
-    if (s.is_exact || !counts_on) { return; }
-    // Apply also the bounds from the last CYC. If the bounds contradict each other, the cycle
-    // counter stopped.
+    if (s.point_has_cyc || !keeps_cycles) { return; }
+    // The bounds from the last CYC hold, too. If they contradict each other, the cycle counter
+    // stopped.
     if (!s.point.narrow(low, high)) { return; }
     s.point.tsc = earlier_of(later_of(s.point.low, before.tsc), s.point.high);
 }
 
-/// Corrects the last TSC: it is the TSC of the guest, not of the host, or the reverse.
+/// Corrects all times after a PIP in a PSB+ has shown that the last TSC is the guest's, or that it
+/// is the host's.
 constexpr void change_tsc(clock_state& s) noexcept {
     auto const tsc = s.source.host_tsc(s.last());
-    uint64_t const more = tsc.first - s.tsc;
+    uint64_t const shift = tsc.first - s.tsc;
     s.tsc_error = s.tsc_age + (tsc.last - tsc.first);
-    s.tsc += more;
-    s.edge.shift(more);
-    s.point.shift(more);
+    s.tsc += shift;
+    s.edge.shift(shift);
+    s.point.shift(shift);
     if (s.point.high != time::unbounded) { s.point.high += tsc.last - tsc.first; }
     if (s.source.scales()) {
         s.has_tma = false;
         s.point.ceiling = time::unbounded;
     }
     s.is_guest = s.source.is_guest_time();
-    s.is_clean = false;
+    s.can_measure_ratio = false;
     s.refresh();
 }
 
 constexpr auto add(clock_state& s, packet::tsc packet) noexcept -> rule {
     s.source.raw = packet.get<packet::tsc::TSC>();
     auto const tsc = s.source.host_tsc(s.last());
-    if (s.is_guest != s.source.is_guest_time()) { s.is_clean = false; }
+    if (s.is_guest != s.source.is_guest_time()) { s.can_measure_ratio = false; }
     s.is_guest = s.source.is_guest_time();
     s.tsc_error = s.tsc_age + (tsc.last - tsc.first);
     measure(s, tsc.first, s.tsc_error, false);
     s.last_mtc = s.has_mtc ? s.edge.mtc_of(s.edge.ctc()) : clock_state::no_mtc;
     s.has_tsc = true;
-    s.has_tma = s.has_mtc = s.is_unlimited = false;
+    s.has_tma = s.has_mtc = s.has_no_ceiling = false;
     s.has_tsc_in_psb_plus = s.in_psb_plus;
     s.tsc = tsc.first;
     s.edge.restart(s.tsc);
@@ -16512,7 +16521,7 @@ constexpr auto add(clock_state& s, packet::tma packet) noexcept -> rule {
     s.has_mtc = false;
     s.edge.start(s.tsc, static_cast<uint32_t>(packet.get<packet::tma::CTC>()),
                  packet.get<packet::tma::FC>());
-    if (s.edge.is_known() && !s.is_unlimited) {
+    if (s.edge.is_known() && !s.has_no_ceiling) {
         // The MTC of the next edge may stand before the TSC or the TMA: GEN-218.
         bool const is_sent = s.last_mtc != clock_state::no_mtc && s.edge.next_may_be(s.last_mtc);
         s.point.ceiling = s.edge.next_mtc(s.max_lost_mtcs + (is_sent ? 1U : 0U));
@@ -16522,8 +16531,8 @@ constexpr auto add(clock_state& s, packet::tma packet) noexcept -> rule {
     return rule::none;
 }
 
-/// Handles the MTC after an MTC, if an MTC period is a whole number of TSC ticks. Without it,
-/// event times of a trace with MTC and CYC packets take 26 % more instructions.
+/// Adds an MTC; requires `is_regular`. Without this function, event times of a trace with MTC and
+/// CYC packets take 26 % more instructions.
 constexpr void add_regular(clock_state& s, uint32_t payload) noexcept {
     uint32_t const periods = s.edge.advance_regular(payload);
     if (periods > 1) { s.missing_mtcs += periods - 1; }
@@ -16538,7 +16547,7 @@ constexpr void add_regular(clock_state& s, uint32_t payload) noexcept {
 }
 
 constexpr void add_mtc(clock_state& s, uint32_t payload) noexcept {
-    // MTCs between a TSC and its TMA are ignored.
+    // An MTC between a TSC and its TMA gives no time; `add(tma)` needs its payload.
     if (!s.edge.is_known() || (s.has_tsc && !s.has_tma)) {
         s.last_mtc = static_cast<uint16_t>(payload);
         return s.pass();
@@ -16546,11 +16555,11 @@ constexpr void add_mtc(clock_state& s, uint32_t payload) noexcept {
     uint32_t const ctc = s.edge.ctc_of(payload);
     if (!s.has_mtc) { s.has_tsc ? s.edge.resolve_upper_bits(ctc) : s.edge.start_at(ctc); }
     uint32_t const periods = s.edge.advance(ctc);
-    if (s.has_mtc && !s.is_unlimited && periods > 1) { s.missing_mtcs += periods - 1; }
+    if (s.has_mtc && !s.has_no_ceiling && periods > 1) { s.missing_mtcs += periods - 1; }
     measure(s, s.edge.base(), s.edge.error(), true);
     anchor_at_edge(s, s.edge.base(),
-                   s.is_unlimited || !s.has_tsc ? time::unbounded
-                                                : s.edge.next_mtc(s.max_lost_mtcs));
+                   s.has_no_ceiling || !s.has_tsc ? time::unbounded
+                                                  : s.edge.next_mtc(s.max_lost_mtcs));
     s.has_mtc = true;
     s.refresh();
 }
@@ -16628,7 +16637,7 @@ public:
         state_.in_psb_plus = true;
         state_.has_tsc_in_psb_plus = false;
         pass();
-        if (state_.is_skl168) { state_.is_clean = false; }
+        if (state_.is_skl168) { state_.can_measure_ratio = false; }
         return rule::none;
     }
     constexpr auto add(packet::psbend) noexcept -> rule {
@@ -16666,9 +16675,9 @@ public:
     constexpr void lose() noexcept {
         uint64_t const anchor = state_.estimate(0).tsc;
         state_.point.cycles = 0;
-        state_.is_unlimited = true;
-        state_.is_exact = state_.threshold == 0 || state_.is_fresh;
-        state_.in_psb_plus = state_.is_clean = state_.is_fresh = false;
+        state_.has_no_ceiling = true;
+        state_.point_has_cyc = state_.has_own_cyc();
+        state_.in_psb_plus = state_.can_measure_ratio = state_.follows_cyc = false;
         state_.point.ceiling = time::unbounded;
         state_.rates.lose();
         // The CYC before an OVF shows how long the overflow lasted, at any frequency: GEN-220. If
@@ -17204,7 +17213,7 @@ constexpr void add_damage(State& s, packet::any_packet const& packet, packet_pla
                (bound.to != owner::asynchronous || packet.is<packet::fup>())) {
         return s.add_ready(one);
     }
-    s.insert(index, one);  // does not split a continued event
+    s.insert(index, one);  // before a compound event that has not ended
 }
 
 // -------------------------------------------------------------------------------------------- PSB+
@@ -17229,14 +17238,14 @@ constexpr void add_end_of_psb_plus(State& s, packet::any_packet const& packet, p
 }
 
 template <class State>
-constexpr void add_unbound(State& s, packet::any_packet const& packet, packet_place place,
-                           binding bound) noexcept {
+constexpr void add_without_owner(State& s, packet::any_packet const& packet, packet_place place,
+                                 binding bound) noexcept {
     switch (packet.kind()) {
         case packet::kind::cbr:
         case packet::kind::mnt: {
             auto one = s.made(type_of(packet.kind()), packet, place);
             one.is_status = s.binds.in_psb_plus();
-            // Inside a compound event, the CBR or MNT is returned before it.
+            // A CBR or MNT inside a compound event is returned before that event.
             return one.is_status || s.awaits_abort ? s.events.put(one)
                                                    : s.insert(s.events.first_pending(), one);
         }
@@ -17261,7 +17270,7 @@ constexpr void add_status(State& s, packet::any_packet const& packet, packet_pla
 
 // ------------------------------------------------------------------------------------ control flow
 
-/// Removes the pending MODE.Exec, if there is one.
+/// Removes and returns the MODE.Exec, if it is the last pending event; else returns no event.
 template <class State>
 constexpr auto take_mode(State& s) noexcept -> event {
     if (!s.events.ends_in_mode()) { return {}; }
@@ -17270,14 +17279,15 @@ constexpr auto take_mode(State& s) noexcept -> event {
 }
 
 template <class State>
-constexpr void ready_mode(State& s, event mode, uint64_t ip) noexcept {
+constexpr void add_ready_mode(State& s, event mode, uint64_t ip) noexcept {
     if (mode.what != event_type::exec_mode) { return; }
     mode.has_ip = true;
     mode.ip = ip;
     s.add_ready(mode);
 }
 
-/// A CFE without an IP belongs to the compound event that follows. Source: PKT-222.
+/// A CFE without an IP, and the EVDs before it, belong to the compound event that follows.
+/// Source: PKT-222.
 template <class State>
 constexpr void give_ip_to_control_flow(State& s, uint64_t ip) noexcept {
     for (unsigned i = s.events.first_pending(); i < s.events.count; ++i) {
@@ -17289,11 +17299,12 @@ constexpr void give_ip_to_control_flow(State& s, uint64_t ip) noexcept {
     }
 }
 
-/// A TIP or TIP.PGD ends a compound event. The state that its other packets carry applies at
-/// the IP of the last: PKT-270.
+/// A TIP or TIP.PGD ends a compound event. PIP, VMCS and MODE.Exec take effect at its target:
+/// PKT-270.
 template <class State>
-constexpr void end_async(State& s, packet::any_packet const& packet, packet_place place,
-                         event_type what, bool has_to) noexcept {
+constexpr void end_compound_event(State& s, packet::any_packet const& packet, packet_place place,
+                                  event_type what, bool has_to) noexcept {
+    uint64_t const to = has_to ? place.ip : 0;
     bool has_event = false;
     for (unsigned i = s.events.first_pending(); i < s.events.count; ++i) {
         auto& one = s.events.all[i];
@@ -17303,22 +17314,22 @@ constexpr void end_async(State& s, packet::any_packet const& packet, packet_plac
             has_event = true;
             one.what = what;
             one.has_to = has_to;
-            one.to = place.ip;
+            one.to = to;
         } else {
             one.has_ip = has_to;
-            one.ip = place.ip;
+            one.ip = to;
         }
     }
-    if (!has_event) {  // it was returned without its end
+    if (!has_event) {  // the queue was full, and it was returned without its end
         auto one = s.made(what, packet, place);
         one.has_to = has_to;
-        one.to = place.ip;
+        one.to = to;
         s.insert(s.events.first_pending(), one);
     }
     s.complete_pending();
 }
 
-/// BDM64: the target before an abort may be wrong.
+/// Erratum BDM64: the TIP directly before a TSX abort may have a wrong target.
 template <class State>
 constexpr void end_wait_for_abort(State& s, packet::any_packet const& packet) noexcept {
     if (packet::unbound_kinds.has(packet.kind())) { return; }
@@ -17334,16 +17345,17 @@ constexpr void end_wait_for_abort(State& s, packet::any_packet const& packet) no
 
 template <class State>
 constexpr void add_tip(State& s, packet::any_packet const& packet, packet_place place,
-                       binding bound, bool was_lost, tracing was) noexcept {
+                       binding bound, bool lost_before, tracing enabled_before) noexcept {
     bool const has_to = packet.as<packet::tip>().has_ip();
     if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
-        return end_async(s, packet, place, event_type::async_branch, has_to);
+        return end_compound_event(s, packet, place, event_type::async_branch, has_to);
     }
     event const mode = take_mode(s);
-    bool const resumes = was == tracing::off || (was == tracing::unknown && was_lost);
+    bool const resumes = enabled_before == tracing::off ||
+                         (enabled_before == tracing::unknown && lost_before);
     auto one = s.made(resumes ? event_type::resumed : event_type::indirect_branch, packet, place);
     (resumes ? one.has_ip : one.has_to) = has_to;
-    (resumes ? one.ip : one.to) = place.ip;
+    (resumes ? one.ip : one.to) = has_to ? place.ip : 0;
     if (s.quirks.has(cpu::quirk::bdm64) && bound.to == owner::branch && !resumes) {
         s.complete_pending();
         s.events.put(one);
@@ -17351,41 +17363,45 @@ constexpr void add_tip(State& s, packet::any_packet const& packet, packet_place 
         return;
     }
     s.add_ready(one);
-    ready_mode(s, mode, place.ip);
+    add_ready_mode(s, mode, place.ip);
 }
 
 template <class State>
 constexpr void add_tip_pgd(State& s, packet::any_packet const& packet, packet_place place,
                            binding bound) noexcept {
     bool const has_to = packet.as<packet::tip_pgd>().has_ip();
-    s.disabled = {has_to, place.ip};
+    uint64_t const to = has_to ? place.ip : 0;
+    s.disabled = {has_to, to};
     if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
-        return end_async(s, packet, place, event_type::async_disabled, has_to);
+        return end_compound_event(s, packet, place, event_type::async_disabled, has_to);
     }
     auto one = s.made(event_type::disabled, packet, place);
     one.has_to = has_to;
-    one.to = place.ip;
+    one.to = to;
     s.add_ready(one);
 }
 
 template <class State>
-constexpr void add_flow(State& s, packet::any_packet const& packet, packet_place place,
-                        binding bound, bool was_lost, tracing was) noexcept {
+constexpr void add_control_flow(State& s, packet::any_packet const& packet, packet_place place,
+                                binding bound, bool lost_before, tracing enabled_before) noexcept {
     switch (packet.kind()) {
         case packet::kind::tnt_short:
         case packet::kind::tnt_long: return s.put_ready(event_type::branches, packet, place);
-        case packet::kind::tip: return add_tip(s, packet, place, bound, was_lost, was);
+        case packet::kind::tip:
+            return add_tip(s, packet, place, bound, lost_before, enabled_before);
         case packet::kind::tip_pge: {
             auto one = s.made(event_type::enabled, packet, place);
             one.has_ip = packet.as<packet::tip_pge>().has_ip();
-            one.ip = place.ip;
+            one.ip = one.has_ip ? place.ip : 0;
             event const mode = take_mode(s);
             s.add_ready(one);
-            return ready_mode(s, mode, place.ip);
+            return add_ready_mode(s, mode, place.ip);
         }
         case packet::kind::tip_pgd: return add_tip_pgd(s, packet, place, bound);
         case packet::kind::fup:
-            if (bound.to == owner::interrupt_flag) { return ready_mode(s, take_mode(s), place.ip); }
+            if (bound.to == owner::interrupt_flag) {
+                return add_ready_mode(s, take_mode(s), place.ip);
+            }
             if (bound.broken != rule::PKT_078) {
                 give_ip_to_control_flow(s, place.ip);
                 s.complete_pending();
@@ -17430,7 +17446,7 @@ constexpr void add_overflow(State& s, packet::any_packet const& packet,
     s.complete_pending();
 }
 
-/// PTW, the packets of power events, PEBS, event trace, TRIG, TraceStop, and their FUP.
+/// PTW, the packets of power events, PEBS, event trace, TRIG, and their FUP; TraceStop.
 template <class State>
 constexpr void add_value(State& s, packet::any_packet const& packet, packet_place place,
                          binding bound) noexcept {
@@ -17467,9 +17483,9 @@ constexpr void add_value(State& s, packet::any_packet const& packet, packet_plac
 /// Binds a packet, and adds its events.
 template <class State>
 constexpr void add_packet(State& s, packet::any_packet const& packet, packet_place place) noexcept {
-    bool const was_lost = s.binds.is_lost() || s.binds.in_overflow();
+    bool const lost_before = s.binds.is_lost() || s.binds.in_overflow();
     bool const was_in_event = s.binds.in_event();
-    auto const was = s.binds.state().enabled;
+    auto const enabled_before = s.binds.state().enabled;
     auto const bound = s.binds.add(packet, place);
     rule const bad_time = s.clock.add(packet);
     rule const broken = bound.broken != rule::none ? bound.broken : bad_time;
@@ -17477,13 +17493,14 @@ constexpr void add_packet(State& s, packet::any_packet const& packet, packet_pla
     if (was_in_event) [[unlikely]] { s.continue_event(packet, bound); }
     if (broken != rule::none) { add_damage(s, packet, place, bound, broken); }
     switch (bound.to) {
-        case owner::none: return add_unbound(s, packet, place, bound);
+        case owner::none: return add_without_owner(s, packet, place, bound);
         case owner::status: return add_status(s, packet, place);
         case owner::branch:
         case owner::far_transfer:
         case owner::asynchronous:
         case owner::entry:
-        case owner::interrupt_flag: return add_flow(s, packet, place, bound, was_lost, was);
+        case owner::interrupt_flag:
+            return add_control_flow(s, packet, place, bound, lost_before, enabled_before);
         case owner::paging: return s.put_ready(type_of(packet.kind()), packet, place);
         case owner::transaction:
         case owner::transaction_abort: return add_transaction(s, packet, place, bound);
@@ -17527,8 +17544,8 @@ constexpr void add_item(State& s, item const& got) noexcept {
 
 namespace ptspec::trace::detail {
 
-/// Writes the events of branches into a buffer, which has room: `next` is before `end` until a
-/// function returns false.
+/// Writes the events of branches into a buffer: `next` is before `end`. A function returns false if
+/// the buffer is full then.
 ///
 /// always_inline: else clang keeps the visitor in memory, and events with times take 2.3 times as
 /// long (clang 19).
@@ -17542,7 +17559,7 @@ struct event_buffer {
 #if defined(__clang__)
     PTSPEC_ATTRIBUTE(always_inline)
 #endif
-    constexpr auto branches(Packet const& packet, packet_place place, Clock& clock) noexcept
+    constexpr auto add_tnt(Packet const& packet, packet_place place, Clock& clock) noexcept
         -> bool {
         return write(event_type::branches, packet, place, clock, false, false, 0, 0);
     }
@@ -17550,22 +17567,22 @@ struct event_buffer {
 #if defined(__clang__)
     PTSPEC_ATTRIBUTE(always_inline)
 #endif
-    constexpr auto branch(packet::tip const& packet, packet_place place, Clock& clock) noexcept
+    constexpr auto add_tip(packet::tip const& packet, packet_place place, Clock& clock) noexcept
         -> bool {
         bool const has_to = packet.has_ip();
         return write(event_type::indirect_branch, packet, place, clock, false, has_to, 0,
                      has_to ? place.ip : 0);
     }
     template <class Clock>
-    constexpr auto disable(packet::tip_pgd const& packet, packet_place place, Clock& clock) noexcept
-        -> bool {
+    constexpr auto add_tip_pgd(packet::tip_pgd const& packet, packet_place place,
+                               Clock& clock) noexcept -> bool {
         bool const has_to = packet.has_ip();
         return write(event_type::disabled, packet, place, clock, false, has_to, 0,
                      has_to ? place.ip : 0);
     }
     template <class Clock>
-    constexpr auto enable(packet::tip_pge const& packet, packet_place place, Clock& clock) noexcept
-        -> bool {
+    constexpr auto add_tip_pge(packet::tip_pge const& packet, packet_place place,
+                               Clock& clock) noexcept -> bool {
         bool const has_ip = packet.has_ip();
         return write(event_type::enabled, packet, place, clock, has_ip, false,
                      has_ip ? place.ip : 0, 0);
@@ -17598,52 +17615,53 @@ private:
     }
 };
 
-/// How a visitor continues after a packet that was bound.
+/// The result of `bind_after`: how a visitor continues.
 struct after_binding {
     event* next = nullptr;  ///< where the next event is written
-    bool has_no_pending = false;
+    bool nothing_pending = false;
     bool takes_branches = false;
-    bool goes_on = false;
+    bool continues = false;
 };
 
-/// Binds a packet after events that a visitor has written up to `next`. A packet that may change
-/// more than PacketEn in the state after the ready events is left to the caller, as `waiting`.
+/// Binds a packet after events that a visitor has written up to `next`. The packet is not bound but
+/// kept as `waiting`, for the caller, if it may change more of the state than PacketEn while events
+/// are ready, if there is no room, or if the processor has quirks.
 ///
 /// noinline: `read_batch` of an event reader inlines all else that it calls.
 template <class State>
 PTSPEC_ATTRIBUTE(noinline)
 constexpr auto bind_after(State& s, packet::any_packet const& packet, packet_place place,
-                          event* next, bool has_no_pending) noexcept -> after_binding {
+                          event* next, bool nothing_pending) noexcept -> after_binding {
     using packet::kind;
     constexpr packet::kind_set changes_state = packet::kinds_of(kind::pip, kind::vmcs,
                                                                 kind::mode_exec, kind::mode_tsx);
-    if (has_no_pending) { s.events.set_end_of_ready(next); }
+    if (nothing_pending) { s.events.set_end_of_ready(next); }
     auto const enabled = s.binds.state().enabled;
     bool const is_known = enabled == tracing::on || enabled == tracing::off;
     bool const keeps_state = s.events.ready == 0 || (is_known && !changes_state.has(packet.kind()));
     if (s.quirks.bits != 0 || s.is_full() || !keeps_state) {
-        // Made by the visitor, events with times take 10 % more instructions (g++ 12).
+        // Here and not in the visitor: else events with times take 10 % more instructions (g++ 12).
         s.has_waiting = true;
         s.waiting = {.what = item_type::packet,
                      .length = static_cast<uint8_t>(place.length),
                      .offset = place.offset,
                      .ip = place.ip,
                      .packet = packet};
-        return {.next = next, .has_no_pending = has_no_pending};
+        return {.next = next, .nothing_pending = nothing_pending};
     }
     bool const had_ready = s.events.ready != 0;
     add_packet(s, packet, place);
     bool const is_ready = s.events.is_ready();
     return {.next = s.events.all + s.events.count,
-            .has_no_pending = is_ready,
+            .nothing_pending = is_ready,
             .takes_branches = is_ready && s.binds.binds_branches(),
-            .goes_on = had_ready || s.events.ready == 0 || s.binds.state() == s.before};
+            .continues = had_ready || s.events.ready == 0 || s.binds.state() == s.before};
 }
 
 /// Visits the packets of a reader of events. While no event is pending, branches need no binding:
 /// `Out` gets TNT, TIP, TIP.PGE and TIP.PGD, and returns false to stop. PAD, TSC, MTC and CYC have
-/// no event. The other packets are bound if `Out` is an `event_buffer`; else, and at an item that
-/// is no packet, the visitor stops.
+/// no event, and are handled here. The other packets are bound if `Out` is an `event_buffer`; else,
+/// and at an item that is no packet, the visitor stops.
 ///
 /// always_inline: for the reason given at `event_buffer`.
 template <class State, class Out>
@@ -17651,7 +17669,7 @@ struct event_visitor {
     Out out;
     State* state;
     bool takes_branches;
-    bool has_no_pending;
+    bool nothing_pending;
 
     template <packet::packet_type Packet>
         requires one_of<Packet, packet::tnt_short, packet::tnt_long>
@@ -17660,22 +17678,22 @@ struct event_visitor {
 #endif
     constexpr auto operator()(Packet const& packet, packet_place place) -> bool {
         if (!takes_branches) { return bind(packet, place); }
-        return out.branches(packet, place, state->clock);
+        return out.add_tnt(packet, place, state->clock);
     }
 #if defined(__clang__)
     PTSPEC_ATTRIBUTE(always_inline)
 #endif
     constexpr auto operator()(packet::tip const& packet, packet_place place) -> bool {
         if (!takes_branches) { return bind(packet, place); }
-        return out.branch(packet, place, state->clock);
+        return out.add_tip(packet, place, state->clock);
     }
     constexpr auto operator()(packet::tip_pgd const& packet, packet_place place) -> bool {
         if (!end_tracing({packet.has_ip(), place.ip})) { return bind(packet, place); }
-        return out.disable(packet, place, state->clock);
+        return out.add_tip_pgd(packet, place, state->clock);
     }
     constexpr auto operator()(packet::tip_pge const& packet, packet_place place) -> bool {
         if (!start_tracing()) { return bind(packet, place); }
-        return out.enable(packet, place, state->clock);
+        return out.add_tip_pge(packet, place, state->clock);
     }
     template <packet::packet_type Packet>
         requires one_of<Packet, packet::tsc, packet::mtc, packet::cyc>
@@ -17687,18 +17705,18 @@ struct event_visitor {
     constexpr void pads(unsigned, packet_place) {}
     using ignores_skip = choose_t<Out::skips_packets, void, event_visitor>;
     constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset) -> skipped_packets {
-        return has_no_pending ? out.skip(bytes, room, offset, *this) : skipped_packets{};
+        return nothing_pending ? out.skip(bytes, room, offset, *this) : skipped_packets{};
     }
     /// Applies a TIP.PGD to the binder. Returns false, and changes nothing, if it needs binding.
     constexpr auto end_tracing(known_ip ip) -> bool {
-        if (!has_no_pending || !state->binds.try_end_tracing()) { return false; }
+        if (!nothing_pending || !state->binds.try_end_tracing()) { return false; }
         state->disabled = ip;
         takes_branches = false;
         return true;
     }
     /// The same for a TIP.PGE.
     constexpr auto start_tracing() -> bool {
-        if (!has_no_pending || !state->binds.try_start_tracing()) { return false; }
+        if (!nothing_pending || !state->binds.try_start_tracing()) { return false; }
         takes_branches = state->binds.binds_branches();
         return true;
     }
@@ -17717,11 +17735,11 @@ private:
     constexpr auto bind(Packet const& packet, packet_place place) -> bool {
         packet::any_packet const any{packet, place.length};
         if constexpr (same_as<Out, event_buffer>) {
-            auto const after = bind_after(*state, any, place, out.next, has_no_pending);
+            auto const after = bind_after(*state, any, place, out.next, nothing_pending);
             out.next = after.next;
-            has_no_pending = after.has_no_pending;
+            nothing_pending = after.nothing_pending;
             takes_branches = after.takes_branches;
-            return after.goes_on;
+            return after.continues;
         } else {
             return (*this)({.what = item_type::packet,
                             .length = static_cast<uint8_t>(place.length),
@@ -17852,10 +17870,10 @@ private:
     /// Visits packets up to one that the visitor does not take.
     template <class Out>
     constexpr auto visit(Out out) -> detail::event_visitor<state_type, Out> {
-        bool const has_no_pending = state_.events.count == 0;
-        bool const takes_branches = state_.binds.binds_branches() && has_no_pending;
+        bool const nothing_pending = state_.events.count == 0;
+        bool const takes_branches = state_.binds.binds_branches() && nothing_pending;
         detail::event_visitor<state_type, Out> visitor{out, &state_, takes_branches,
-                                                       has_no_pending};
+                                                       nothing_pending};
         (void)reader_.for_each(visitor);
         return visitor;
     }
@@ -17868,7 +17886,7 @@ private:
         auto& events = state_.events;
         auto const after = visit(
             detail::event_buffer{events.all + events.count, events.all + Room});
-        if (after.has_no_pending) { events.set_end_of_ready(after.out.next); }
+        if (after.nothing_pending) { events.set_end_of_ready(after.out.next); }
     }
     /// False if `out` has stopped.
     template <class Out>
@@ -25298,7 +25316,7 @@ constexpr auto set_trace_en(Sequence& sequence, ia32_rtit_ctl ctl) noexcept -> t
     return sequence.write(ctl.with(ia32_rtit_ctl::TraceEn{true})) ? trace_state::enabled
                                                                   : trace_state::disabled;
 }
-/// Clears TraceEn. False, and `still_tracing`, if the write faulted.
+/// Clears TraceEn. `still_tracing` if the write faulted and TraceEn is 1 in `ctl`.
 template <class Sequence>
 constexpr auto clear_trace_en(Sequence& sequence, ia32_rtit_ctl ctl) noexcept -> trace_state {
     auto const off = ctl.with(ia32_rtit_ctl::TraceEn{false});
@@ -25493,7 +25511,7 @@ namespace ptspec::driver {
 /// Clears TraceEn and changes nothing else: PacketByteCnt and the position are kept. No store fence
 /// is executed, so other logical processors may not see the whole trace yet: see `disable`.
 ///
-/// Errors: `still_tracing` if the write faulted.
+/// Errors: the fault of the write; then `trace` is `still_tracing` if TraceEn is 1 in `written`.
 /// Source: PRG-043.
 template <msr_port Msrs>
 constexpr auto pause(Msrs& msrs, ia32_rtit_ctl written) noexcept -> procedure_result {
@@ -25502,9 +25520,11 @@ constexpr auto pause(Msrs& msrs, ia32_rtit_ctl written) noexcept -> procedure_re
     return {sequence.fault(), state};
 }
 
-/// Sets TraceEn after `pause`. If TriggerEn, Stopped or Error is 1, TraceEn is not written, and
-/// `status` of the result shows the reason. `output` of the result is the position before TraceEn
-/// was set; it is not read if TriggerEn is 1.
+/// Sets TraceEn after `pause`. If Stopped or Error is 1, TraceEn is not written, and `status` of
+/// the result shows the reason; nor if TriggerEn is 1, since tracing runs already. `output` of the
+/// result is the position before TraceEn was set, if it was read; `ctl` is what was to be written.
+///
+/// Errors: the fault of the first access that failed.
 ///
 /// Source: PRG-031, PRG-041, PRG-102.
 template <msr_port Msrs>
@@ -31668,9 +31688,9 @@ public:
 
     [[nodiscard]] constexpr auto code() noexcept -> Code& { return *code_; }
     [[nodiscard]] constexpr auto cache() noexcept -> block_cache& { return *cache_; }
-    /// Why the last block that is absent could not be decoded.
+    /// Why the last block could not be decoded: after `at` has returned nullptr.
     [[nodiscard]] constexpr auto error() const noexcept -> block_error { return error_; }
-    /// The linear address of the bytes of that block that are absent.
+    /// The linear address at which code is missing, after `block_error::missing_code`.
     [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return missing_; }
 
     /// The block with a key, whose slot is `slot`; nullptr if it cannot be decoded.
@@ -31678,7 +31698,8 @@ public:
         block const* const found = cache_->find(slot, key);
         return found != nullptr ? found : decode(slot, key);
     }
-    /// Whether code without packets leads to an IP: `gap_reason::none`, or why not.
+    /// Follows straight code and direct jumps from `here`. `gap_reason::none` if they lead to `ip`,
+    /// else why not.
     [[nodiscard]] constexpr auto find_way(block_key here, uint32_t slot, uint64_t ip)
         -> gap_reason {
         loop_guard guard{here.ip};
@@ -32727,12 +32748,12 @@ struct branch_walk {
     [[nodiscard]] constexpr auto has_stopped() const noexcept -> bool { return stopped; }
 
     template <class Packet>
-    constexpr auto branches(Packet const& packet, trace::packet_place place, Clock& clock) -> bool {
+    constexpr auto add_tnt(Packet const& packet, trace::packet_place place, Clock& clock) -> bool {
         begin(place, clock);
         if (!walk->add_branches(packet.taken(), *sink)) { return stop(waiting::branches); }
         return true;
     }
-    constexpr auto branch(packet::tip const& packet, trace::packet_place place, Clock& clock)
+    constexpr auto add_tip(packet::tip const& packet, trace::packet_place place, Clock& clock)
         -> bool {
         begin(place, clock);
         if (!walk->add_target(form_of(packet), place.ip, *sink)) {
@@ -32740,16 +32761,16 @@ struct branch_walk {
         }
         return true;
     }
-    constexpr auto disable(packet::tip_pgd const& packet, trace::packet_place place, Clock& clock)
-        -> bool {
+    constexpr auto add_tip_pgd(packet::tip_pgd const& packet, trace::packet_place place,
+                               Clock& clock) -> bool {
         begin(place, clock);
         if (!walk->add_end(form_of(packet), place.ip, *sink)) {
             return stop_at(waiting::disable, form_of(packet), place.ip);
         }
         return true;
     }
-    constexpr auto enable(packet::tip_pge const& packet, trace::packet_place place, Clock& clock)
-        -> bool {
+    constexpr auto add_tip_pge(packet::tip_pge const& packet, trace::packet_place place,
+                               Clock& clock) -> bool {
         begin(place, clock);
         walk->add_start(packet.has_ip(), place.ip, *sink);
         return true;
@@ -33331,7 +33352,7 @@ public:
         rule const of_output = unit_.ended_by();
         return of_output != rule::none ? of_output : rule::REG_068;
     }
-    /// How often TraceEn became 1, and 0.
+    /// How often TraceEn became 1, and 0, other than by a reset.
     [[nodiscard]] constexpr auto times_enabled() const noexcept -> uint64_t { return enabled_; }
     [[nodiscard]] constexpr auto times_disabled() const noexcept -> uint64_t { return disabled_; }
 

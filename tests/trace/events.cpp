@@ -91,6 +91,26 @@ TEST_CASE("branches and targets, with PADs and timing packets between (PKT-166,2
     EVENTS("ON 02a3060000000000 0d", ON "branches:TN indirect");
 }
 
+TEST_CASE("an IP that a packet does not have is 0, whether branches need binding or not") {
+    CHECK_TWICE([](auto value) {
+        // With quirks every packet is bound. TIP.PGE, TIP, TIP.PGD, FUP and TIP.PGD without an IP.
+        auto const whole = value(made_stream{"ON 0d 01 11 7100400000 0d 01 7100500000 01 "
+                                             "11 0273 OFF",
+                                             engine::model_kind::manual});
+        unsigned absent = 0;
+        for (auto const quirks : {cpu::quirk_set{}, cpu::quirks(cpu::quirk::bdm64)}) {
+            trace::event_reader<> from{whole.view(), {}, quirks};
+            for (auto one = from.next(); one; one = from.next()) {
+                if ((!one.has_ip && one.ip != 0) || (!one.has_to && one.to != 0)) { return false; }
+                absent += one.what == trace::event_type::indirect_branch && !one.has_to;
+                absent += one.what == trace::event_type::disabled && !one.has_to;
+                absent += one.what == trace::event_type::enabled && !one.has_ip;
+            }
+        }
+        return absent >= 6;
+    });
+}
+
 TEST_CASE("a PSB+ reports the state at the IP of its FUP (PKT-136,140, GEN-170,173)") {
     EVENTS("ON", "cbr@1000' exec_mode@1000' psb@1000");
     EVENTS("OFF", OFF);

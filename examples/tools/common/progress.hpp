@@ -12,7 +12,8 @@
 
 namespace tool {
 
-/// A progress bar on standard error, of a task of `total` bytes; shown only at a terminal.
+/// A progress bar on standard error, of a task of `total` bytes. It is shown at a terminal, and for
+/// more than 16 MB.
 class progress {
 public:
     explicit progress(std::uint64_t total)

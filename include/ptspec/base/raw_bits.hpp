@@ -6,7 +6,7 @@
 /// Bit masks and shifts, and a 128-bit word.
 namespace ptspec {
 
-/// A mask of the `count` lowest bits. `count` is at most 64.
+/// A mask of the `count` lowest bits: all ones if `count` is 64 or more.
 [[nodiscard]] constexpr auto low_bits(unsigned count) noexcept -> uint64_t {
     return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
 }
@@ -56,7 +56,7 @@ inline constexpr byte_masks first_bytes_masks = [] {
     }
     return all;
 }();
-/// A mask of the first `count` bytes.
+/// A mask of the first `count` bytes, at most 16.
 [[nodiscard]] constexpr auto first_bytes_mask(unsigned count) noexcept -> wide_bits {
     return {first_bytes_masks.low[count], first_bytes_masks.high[count]};
 }

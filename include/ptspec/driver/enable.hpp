@@ -60,7 +60,7 @@ constexpr auto set_trace_en(Sequence& sequence, ia32_rtit_ctl ctl) noexcept -> t
     return sequence.write(ctl.with(ia32_rtit_ctl::TraceEn{true})) ? trace_state::enabled
                                                                   : trace_state::disabled;
 }
-/// Clears TraceEn. False, and `still_tracing`, if the write faulted.
+/// Clears TraceEn. `still_tracing` if the write faulted and TraceEn is 1 in `ctl`.
 template <class Sequence>
 constexpr auto clear_trace_en(Sequence& sequence, ia32_rtit_ctl ctl) noexcept -> trace_state {
     auto const off = ctl.with(ia32_rtit_ctl::TraceEn{false});

@@ -9,7 +9,7 @@ namespace ptspec::driver {
 /// Clears TraceEn and changes nothing else: PacketByteCnt and the position are kept. No store fence
 /// is executed, so other logical processors may not see the whole trace yet: see `disable`.
 ///
-/// Errors: `still_tracing` if the write faulted.
+/// Errors: the fault of the write; then `trace` is `still_tracing` if TraceEn is 1 in `written`.
 /// Source: PRG-043.
 template <msr_port Msrs>
 constexpr auto pause(Msrs& msrs, ia32_rtit_ctl written) noexcept -> procedure_result {
@@ -18,9 +18,11 @@ constexpr auto pause(Msrs& msrs, ia32_rtit_ctl written) noexcept -> procedure_re
     return {sequence.fault(), state};
 }
 
-/// Sets TraceEn after `pause`. If TriggerEn, Stopped or Error is 1, TraceEn is not written, and
-/// `status` of the result shows the reason. `output` of the result is the position before TraceEn
-/// was set; it is not read if TriggerEn is 1.
+/// Sets TraceEn after `pause`. If Stopped or Error is 1, TraceEn is not written, and `status` of
+/// the result shows the reason; nor if TriggerEn is 1, since tracing runs already. `output` of the
+/// result is the position before TraceEn was set, if it was read; `ctl` is what was to be written.
+///
+/// Errors: the fault of the first access that failed.
 ///
 /// Source: PRG-031, PRG-041, PRG-102.
 template <msr_port Msrs>

@@ -37,17 +37,18 @@ inline void wrmsr(uint32_t index, uint64_t value) noexcept {
     return out;
 }
 
-/// SFENCE: other logical processors see the trace that clearing TraceEn wrote. Source: PRG-062.
+/// SFENCE. After TraceEn was cleared it makes the trace visible to other logical processors.
+/// Source: PRG-062.
 inline void sfence() noexcept { asm volatile("sfence" : : : "memory"); }
 
 // ------------------------------------------------------------------------------------ faults
 
 /// How RDMSR and WRMSR are executed where they may fault. Both functions return false after a
-/// fault; they may be static. In a kernel they call its own accessors:
+/// fault that they detect; they may be static. In a kernel they call its own accessors:
 ///
 ///     struct kernel_access {
 ///         static auto try_rdmsr(uint32_t index, uint64_t& value) noexcept -> bool {
-///             return shim_rdmsr_safe(index, &value) == 0;  // rdmsrq_safe(), rdmsrl_safe()
+///             return my_rdmsr(index, &value) == 0;  // calls rdmsrq_safe() or rdmsrl_safe()
 ///         }
 ///         static auto try_wrmsr(uint32_t index, uint64_t value) noexcept -> bool;
 ///     };
@@ -100,7 +101,7 @@ struct skipping_access {
 /// moves the saved IP to the next instruction. For the #GP handler of firmware or of a hypervisor,
 /// with the IP and the EFLAGS of its frame.
 ///
-/// Errors: false, and no change, if the instruction is no such access: the fault is another one.
+/// Errors: false, and no change, if the #GP came from other code.
 template <class Word>
     requires(sizeof(Word) >= sizeof(uintptr_t))
 [[nodiscard]] auto skip_faulted_access(Word& ip, Word& eflags) noexcept -> bool {
@@ -121,10 +122,10 @@ template <class Word>
 
 // ------------------------------------------------------------------------------------ ports
 
-/// The MSRs of this logical processor, as a `driver::fenced_msr_port`. The caller must keep a
-/// procedure on one logical processor.
+/// The MSRs of this logical processor, as a `driver::fenced_msr_port`. The caller must prevent
+/// migration while a procedure of `driver/` executes.
 ///
-/// Errors: those that `Access` detects.
+/// Errors: a fault that `Access` detects is the result of the access.
 template <msr_access Access = unchecked_access>
 class x86_msrs {
 public:

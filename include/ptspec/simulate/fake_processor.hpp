@@ -280,7 +280,7 @@ public:
         rule const of_output = unit_.ended_by();
         return of_output != rule::none ? of_output : rule::REG_068;
     }
-    /// How often TraceEn became 1, and 0.
+    /// How often TraceEn became 1, and 0, other than by a reset.
     [[nodiscard]] constexpr auto times_enabled() const noexcept -> uint64_t { return enabled_; }
     [[nodiscard]] constexpr auto times_disabled() const noexcept -> uint64_t { return disabled_; }
 

@@ -103,7 +103,7 @@ public:
         } else if constexpr (same_as<Packet, packet::tip_pge>) {
             if (try_start_tracing()) { return {.to = owner::entry}; }
         }
-        return detail::bind_other(state_, {packet, place.length}, place);
+        return detail::bind_on_slow_path(state_, {packet, place.length}, place);
     }
     /// Binds the next packet.
     constexpr auto add(packet::any_packet const& packet, packet_place place) noexcept -> binding {
@@ -114,7 +114,7 @@ public:
             add_unbound(packet, place);
             return {.in_psb_plus = in_psb_plus()};
         }
-        return detail::bind_other(state_, packet, place);
+        return detail::bind_on_slow_path(state_, packet, place);
     }
     /// Binds a TIP.PGD that belongs to a branch. Returns false, and changes nothing, for any other
     /// TIP.PGD.

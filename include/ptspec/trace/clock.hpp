@@ -62,7 +62,7 @@ public:
         state_.in_psb_plus = true;
         state_.has_tsc_in_psb_plus = false;
         pass();
-        if (state_.is_skl168) { state_.is_clean = false; }
+        if (state_.is_skl168) { state_.can_measure_ratio = false; }
         return rule::none;
     }
     constexpr auto add(packet::psbend) noexcept -> rule {
@@ -100,9 +100,9 @@ public:
     constexpr void lose() noexcept {
         uint64_t const anchor = state_.estimate(0).tsc;
         state_.point.cycles = 0;
-        state_.is_unlimited = true;
-        state_.is_exact = state_.threshold == 0 || state_.is_fresh;
-        state_.in_psb_plus = state_.is_clean = state_.is_fresh = false;
+        state_.has_no_ceiling = true;
+        state_.point_has_cyc = state_.has_own_cyc();
+        state_.in_psb_plus = state_.can_measure_ratio = state_.follows_cyc = false;
         state_.point.ceiling = time::unbounded;
         state_.rates.lose();
         // The CYC before an OVF shows how long the overflow lasted, at any frequency: GEN-220. If

@@ -122,10 +122,10 @@ private:
     /// Visits packets up to one that the visitor does not take.
     template <class Out>
     constexpr auto visit(Out out) -> detail::event_visitor<state_type, Out> {
-        bool const has_no_pending = state_.events.count == 0;
-        bool const takes_branches = state_.binds.binds_branches() && has_no_pending;
+        bool const nothing_pending = state_.events.count == 0;
+        bool const takes_branches = state_.binds.binds_branches() && nothing_pending;
         detail::event_visitor<state_type, Out> visitor{out, &state_, takes_branches,
-                                                       has_no_pending};
+                                                       nothing_pending};
         (void)reader_.for_each(visitor);
         return visitor;
     }
@@ -138,7 +138,7 @@ private:
         auto& events = state_.events;
         auto const after = visit(
             detail::event_buffer{events.all + events.count, events.all + Room});
-        if (after.has_no_pending) { events.set_end_of_ready(after.out.next); }
+        if (after.nothing_pending) { events.set_end_of_ready(after.out.next); }
     }
     /// False if `out` has stopped.
     template <class Out>

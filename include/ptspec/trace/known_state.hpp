@@ -6,13 +6,14 @@
 namespace ptspec::trace {
 
 /// The state of the processor that packets have reported since PacketEn became 1: the size of code,
-/// InTX and CR3. A PSB+ reports the same values; a different value shows that packets are missing.
+/// InTX, CR3 and NR. A PSB+ reports the same values. Another mode shows that packets are missing;
+/// another CR3 may have another cause.
 ///
 /// Shape:  a plain value of fixed size.
 /// Source: GEN-344.
 class known_state {
 public:
-    /// Forgets all values: PacketEn became 0, or packets are lost.
+    /// Forgets all values. Call it when PacketEn becomes 0, and when packets are lost.
     constexpr void forget() noexcept { known_ = 0; }
     /// Forgets CR3: an SMI, RSM, VM exit or VM entry may change it without a PIP: GEN-242, GEN-278.
     constexpr void forget_cr3() noexcept { known_ &= static_cast<uint8_t>(~cr3); }
@@ -23,8 +24,8 @@ public:
         if (follows_mode) { known_ |= mode; }
     }
 
-    /// Takes the value of a packet; `is_on` is PacketEn. Returns false if the value known before
-    /// differs.
+    /// Takes the value of a packet; `is_on` is PacketEn. While it is 0, the value is kept but not
+    /// known, until `enter` makes it so. Returns false if the value known before differs.
     constexpr auto take(packet::mode_exec packet, bool is_on) noexcept -> bool {
         auto const bits = static_cast<uint8_t>(packet.code_bits());
         bool const agrees = !has(mode) || code_bits_ == bits;
@@ -39,7 +40,7 @@ public:
         learn(tsx, is_on);
         return agrees;
     }
-    /// If NR differs, a VM exit or entry without a PIP came between.
+    /// A value with another NR agrees: a VM exit or entry without a PIP came between.
     constexpr auto take(packet::pip packet, bool is_on) noexcept -> bool {
         uint64_t const value = packet.get<packet::pip::CR3>();
         bool const nr = packet.get<packet::pip::NR>();

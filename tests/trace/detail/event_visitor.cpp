@@ -21,18 +21,20 @@ struct calls {
     unsigned ends = 0;
 
     template <class Packet>
-    constexpr auto branches(Packet const&, trace::packet_place, trace::no_clock&) -> bool {
+    constexpr auto add_tnt(Packet const&, trace::packet_place, trace::no_clock&) -> bool {
         ++tnts;
         return true;
     }
-    constexpr auto branch(packet::tip const&, trace::packet_place, trace::no_clock&) -> bool {
+    constexpr auto add_tip(packet::tip const&, trace::packet_place, trace::no_clock&) -> bool {
         ++tips;
         return true;
     }
-    constexpr auto disable(packet::tip_pgd const&, trace::packet_place, trace::no_clock&) -> bool {
+    constexpr auto add_tip_pgd(packet::tip_pgd const&, trace::packet_place, trace::no_clock&)
+        -> bool {
         return true;
     }
-    constexpr auto enable(packet::tip_pge const&, trace::packet_place, trace::no_clock&) -> bool {
+    constexpr auto add_tip_pge(packet::tip_pge const&, trace::packet_place, trace::no_clock&)
+        -> bool {
         return true;
     }
     template <class Binds>
@@ -46,12 +48,12 @@ struct calls {
 
 /// Reads packets after which PADs follow.
 template <std::size_t Size>
-constexpr auto read(byte_array<Size> const& packets, bool has_no_pending = true) -> calls {
+constexpr auto read(byte_array<Size> const& packets, bool nothing_pending = true) -> calls {
     std::uint8_t all[Size + 32] = {};
     for (std::size_t i = 0; i < Size; ++i) { all[i] = packets.bytes[i]; }
     using state_type = trace::detail::event_state<trace::no_clock, 16>;
     state_type state{{}, {}, true};
-    trace::detail::event_visitor<state_type, calls> visitor{{}, &state, true, has_no_pending};
+    trace::detail::event_visitor<state_type, calls> visitor{{}, &state, true, nothing_pending};
     (void)trace::reader{borrowed_bytes{all, sizeof all}, trace::reader_options{.sync = false}}
         .for_each(visitor);
     return visitor.out;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// Near branches, and instructions without packets.
+// Near branches, and code that must produce no packets where a script has it.
 
 #include "event_run.hpp"
 
 namespace trace_script {
 
-/// One branch, or several. Each of several goes to the target if there is one.
+/// One conditional branch, or several, which have the same target.
 template <class Processor>
 constexpr auto conditionals(event_run<Processor>& run, std::uint64_t here, std::uint64_t next_ip)
     -> string_view {
@@ -69,7 +69,7 @@ constexpr auto near_branch(event_run<Processor>& run) -> string_view {
     return valid;
 }
 
-/// Events that produce no packets.
+/// Code that must produce no packets where the script has it.
 template <class Processor>
 constexpr auto silent(event_run<Processor>& run) -> string_view {
     auto& e = run.text;

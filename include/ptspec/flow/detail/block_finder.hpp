@@ -17,9 +17,9 @@ public:
 
     [[nodiscard]] constexpr auto code() noexcept -> Code& { return *code_; }
     [[nodiscard]] constexpr auto cache() noexcept -> block_cache& { return *cache_; }
-    /// Why the last block that is absent could not be decoded.
+    /// Why the last block could not be decoded: after `at` has returned nullptr.
     [[nodiscard]] constexpr auto error() const noexcept -> block_error { return error_; }
-    /// The linear address of the bytes of that block that are absent.
+    /// The linear address at which code is missing, after `block_error::missing_code`.
     [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return missing_; }
 
     /// The block with a key, whose slot is `slot`; nullptr if it cannot be decoded.
@@ -27,7 +27,8 @@ public:
         block const* const found = cache_->find(slot, key);
         return found != nullptr ? found : decode(slot, key);
     }
-    /// Whether code without packets leads to an IP: `gap_reason::none`, or why not.
+    /// Follows straight code and direct jumps from `here`. `gap_reason::none` if they lead to `ip`,
+    /// else why not.
     [[nodiscard]] constexpr auto find_way(block_key here, uint32_t slot, uint64_t ip)
         -> gap_reason {
         loop_guard guard{here.ip};

@@ -20,12 +20,12 @@ struct branch_walk {
     [[nodiscard]] constexpr auto has_stopped() const noexcept -> bool { return stopped; }
 
     template <class Packet>
-    constexpr auto branches(Packet const& packet, trace::packet_place place, Clock& clock) -> bool {
+    constexpr auto add_tnt(Packet const& packet, trace::packet_place place, Clock& clock) -> bool {
         begin(place, clock);
         if (!walk->add_branches(packet.taken(), *sink)) { return stop(waiting::branches); }
         return true;
     }
-    constexpr auto branch(packet::tip const& packet, trace::packet_place place, Clock& clock)
+    constexpr auto add_tip(packet::tip const& packet, trace::packet_place place, Clock& clock)
         -> bool {
         begin(place, clock);
         if (!walk->add_target(form_of(packet), place.ip, *sink)) {
@@ -33,16 +33,16 @@ struct branch_walk {
         }
         return true;
     }
-    constexpr auto disable(packet::tip_pgd const& packet, trace::packet_place place, Clock& clock)
-        -> bool {
+    constexpr auto add_tip_pgd(packet::tip_pgd const& packet, trace::packet_place place,
+                               Clock& clock) -> bool {
         begin(place, clock);
         if (!walk->add_end(form_of(packet), place.ip, *sink)) {
             return stop_at(waiting::disable, form_of(packet), place.ip);
         }
         return true;
     }
-    constexpr auto enable(packet::tip_pge const& packet, trace::packet_place place, Clock& clock)
-        -> bool {
+    constexpr auto add_tip_pge(packet::tip_pge const& packet, trace::packet_place place,
+                               Clock& clock) -> bool {
         begin(place, clock);
         walk->add_start(packet.has_ip(), place.ip, *sink);
         return true;

@@ -25,10 +25,10 @@ constexpr void replace_ratio(clock_state& s, uint64_t ticks, uint64_t error) noe
 ///
 /// Source: PKT-312, PKT-318.
 constexpr void measure(clock_state& s, uint64_t edge, uint64_t error, bool is_mtc) noexcept {
-    bool const is_exact = s.threshold == 0 || s.is_fresh;
+    bool const has_cyc = s.has_own_cyc();
     bool const is_same = s.edge_is_mtc == is_mtc;
     s.edge_is_mtc = is_mtc;
-    if (s.point.cycles != 0 && s.is_clean && is_exact && is_same && edge > s.point.tsc) {
+    if (s.point.cycles != 0 && s.can_measure_ratio && has_cyc && is_same && edge > s.point.tsc) {
         uint64_t const ticks = edge - s.point.tsc;
         uint64_t const expected = s.rates.estimate.of(s.point.cycles);
         uint64_t const apart = ticks < expected ? expected - ticks : ticks - expected;
@@ -37,7 +37,7 @@ constexpr void measure(clock_state& s, uint64_t edge, uint64_t error, bool is_mt
             replace_ratio(s, ticks, error);
         }
     }
-    s.is_clean = is_exact;
+    s.can_measure_ratio = has_cyc;
 }
 
 /// Source: PKT-278, PKT-319.
@@ -64,11 +64,11 @@ constexpr void change_frequency(clock_state& s, uint16_t core) noexcept {
         }
     }
     s.rates.set_core(core);
-    s.is_clean = false;
+    s.can_measure_ratio = false;
 }
 
 constexpr void add_cycles(clock_state& s, uint64_t value) noexcept {
-    s.is_fresh = true;
+    s.follows_cyc = true;
     s.all_cycles += value;
     if (!s.has_cyc) {
         s.has_cyc = true;
@@ -102,12 +102,12 @@ constexpr auto add(clock_state& s, packet::cyc packet) noexcept -> rule {
 constexpr auto add(clock_state& s, packet::cbr packet) noexcept -> rule {
     auto const core = static_cast<uint16_t>(packet.get<packet::cbr::CoreBusRatio>());
     bool const is_status = s.in_psb_plus && s.rates.estimate.is_known();
-    s.is_fresh = false;
+    s.follows_cyc = false;
     if (core != s.rates.core) {
         change_frequency(s, core);
     } else if (!is_status) {
         s.rates.repeat_core();
-        s.is_clean = false;
+        s.can_measure_ratio = false;
     }
     s.refresh();
     return rule::none;

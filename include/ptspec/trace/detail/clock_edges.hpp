@@ -3,65 +3,66 @@
 
 #include <ptspec/trace/detail/clock_cycles.hpp>
 
-/// The reference time: TSC, TMA and MTC packets give the time of an edge of the crystal clock.
+/// The reference time: that of a TSC, or of an edge of the crystal clock by TMA and MTC packets.
 namespace ptspec::trace::detail {
 
 /// Makes the TSC or MTC that `measure` got, at `edge`, the point from which cycles count.
 constexpr void anchor_at_edge(clock_state& s, uint64_t edge, uint64_t ceiling) noexcept {
     auto const before = s.estimate(0);
     auto const error = s.edge_error();
-    // The edge is exact, and replaces the time from CYCs. It may be earlier than the TSC:
-    // PKT-309. After an OVF it may be a later one.
-    uint64_t const max_floor = s.is_unlimited ? time::unbounded
-                               : s.has_mtc    ? edge + error
-                                              : later_of(edge + error, s.point.floor);
+    // A TSC or MTC is more accurate than CYCs, and replaces their time. The edge of an MTC may be
+    // earlier than the TSC before it: PKT-309. After an OVF it may be the edge of a later MTC.
+    uint64_t const max_floor = s.has_no_ceiling ? time::unbounded
+                               : s.has_mtc      ? edge + error
+                                                : later_of(edge + error, s.point.floor);
     s.point.floor = s.edge_is_mtc ? later_of(edge - error, earlier_of(before.earliest, max_floor))
                                   : edge;
-    bool const counts_on = s.edge_is_mtc && s.has_cyc && !s.rates.is_mixed;
+    bool const keeps_cycles = s.edge_is_mtc && s.has_cyc && !s.rates.is_mixed;
     auto const low = s.point.low + s.rates.bounds.min_of(s.point.cycles);
     auto const high = saturating_add(s.point.high_of(s.point.cycles, s.rates.bounds), 1);
-    s.is_exact = s.threshold == 0 || s.is_fresh;
-    s.is_fresh = false;
+    s.point_has_cyc = s.has_own_cyc();
+    s.follows_cyc = false;
     s.rates.end_mixed();
     s.point.cycles = 0;
     s.point.ceiling = ceiling < s.point.floor ? time::unbounded : ceiling;
     s.point.tsc = before.tsc;
     s.set_point();
-    if (s.is_exact || !counts_on) { return; }
-    // Apply also the bounds from the last CYC. If the bounds contradict each other, the cycle
-    // counter stopped.
+    if (s.point_has_cyc || !keeps_cycles) { return; }
+    // The bounds from the last CYC hold, too. If they contradict each other, the cycle counter
+    // stopped.
     if (!s.point.narrow(low, high)) { return; }
     s.point.tsc = earlier_of(later_of(s.point.low, before.tsc), s.point.high);
 }
 
-/// Corrects the last TSC: it is the TSC of the guest, not of the host, or the reverse.
+/// Corrects all times after a PIP in a PSB+ has shown that the last TSC is the guest's, or that it
+/// is the host's.
 constexpr void change_tsc(clock_state& s) noexcept {
     auto const tsc = s.source.host_tsc(s.last());
-    uint64_t const more = tsc.first - s.tsc;
+    uint64_t const shift = tsc.first - s.tsc;
     s.tsc_error = s.tsc_age + (tsc.last - tsc.first);
-    s.tsc += more;
-    s.edge.shift(more);
-    s.point.shift(more);
+    s.tsc += shift;
+    s.edge.shift(shift);
+    s.point.shift(shift);
     if (s.point.high != time::unbounded) { s.point.high += tsc.last - tsc.first; }
     if (s.source.scales()) {
         s.has_tma = false;
         s.point.ceiling = time::unbounded;
     }
     s.is_guest = s.source.is_guest_time();
-    s.is_clean = false;
+    s.can_measure_ratio = false;
     s.refresh();
 }
 
 constexpr auto add(clock_state& s, packet::tsc packet) noexcept -> rule {
     s.source.raw = packet.get<packet::tsc::TSC>();
     auto const tsc = s.source.host_tsc(s.last());
-    if (s.is_guest != s.source.is_guest_time()) { s.is_clean = false; }
+    if (s.is_guest != s.source.is_guest_time()) { s.can_measure_ratio = false; }
     s.is_guest = s.source.is_guest_time();
     s.tsc_error = s.tsc_age + (tsc.last - tsc.first);
     measure(s, tsc.first, s.tsc_error, false);
     s.last_mtc = s.has_mtc ? s.edge.mtc_of(s.edge.ctc()) : clock_state::no_mtc;
     s.has_tsc = true;
-    s.has_tma = s.has_mtc = s.is_unlimited = false;
+    s.has_tma = s.has_mtc = s.has_no_ceiling = false;
     s.has_tsc_in_psb_plus = s.in_psb_plus;
     s.tsc = tsc.first;
     s.edge.restart(s.tsc);
@@ -83,7 +84,7 @@ constexpr auto add(clock_state& s, packet::tma packet) noexcept -> rule {
     s.has_mtc = false;
     s.edge.start(s.tsc, static_cast<uint32_t>(packet.get<packet::tma::CTC>()),
                  packet.get<packet::tma::FC>());
-    if (s.edge.is_known() && !s.is_unlimited) {
+    if (s.edge.is_known() && !s.has_no_ceiling) {
         // The MTC of the next edge may stand before the TSC or the TMA: GEN-218.
         bool const is_sent = s.last_mtc != clock_state::no_mtc && s.edge.next_may_be(s.last_mtc);
         s.point.ceiling = s.edge.next_mtc(s.max_lost_mtcs + (is_sent ? 1U : 0U));
@@ -93,8 +94,8 @@ constexpr auto add(clock_state& s, packet::tma packet) noexcept -> rule {
     return rule::none;
 }
 
-/// Handles the MTC after an MTC, if an MTC period is a whole number of TSC ticks. Without it,
-/// event times of a trace with MTC and CYC packets take 26 % more instructions.
+/// Adds an MTC; requires `is_regular`. Without this function, event times of a trace with MTC and
+/// CYC packets take 26 % more instructions.
 constexpr void add_regular(clock_state& s, uint32_t payload) noexcept {
     uint32_t const periods = s.edge.advance_regular(payload);
     if (periods > 1) { s.missing_mtcs += periods - 1; }
@@ -109,7 +110,7 @@ constexpr void add_regular(clock_state& s, uint32_t payload) noexcept {
 }
 
 constexpr void add_mtc(clock_state& s, uint32_t payload) noexcept {
-    // MTCs between a TSC and its TMA are ignored.
+    // An MTC between a TSC and its TMA gives no time; `add(tma)` needs its payload.
     if (!s.edge.is_known() || (s.has_tsc && !s.has_tma)) {
         s.last_mtc = static_cast<uint16_t>(payload);
         return s.pass();
@@ -117,11 +118,11 @@ constexpr void add_mtc(clock_state& s, uint32_t payload) noexcept {
     uint32_t const ctc = s.edge.ctc_of(payload);
     if (!s.has_mtc) { s.has_tsc ? s.edge.resolve_upper_bits(ctc) : s.edge.start_at(ctc); }
     uint32_t const periods = s.edge.advance(ctc);
-    if (s.has_mtc && !s.is_unlimited && periods > 1) { s.missing_mtcs += periods - 1; }
+    if (s.has_mtc && !s.has_no_ceiling && periods > 1) { s.missing_mtcs += periods - 1; }
     measure(s, s.edge.base(), s.edge.error(), true);
     anchor_at_edge(s, s.edge.base(),
-                   s.is_unlimited || !s.has_tsc ? time::unbounded
-                                                : s.edge.next_mtc(s.max_lost_mtcs));
+                   s.has_no_ceiling || !s.has_tsc ? time::unbounded
+                                                  : s.edge.next_mtc(s.max_lost_mtcs));
     s.has_mtc = true;
     s.refresh();
 }

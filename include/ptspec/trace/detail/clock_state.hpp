@@ -23,13 +23,13 @@ struct clock_state {
     time now{.tsc = 0};
     uint32_t threshold = 0;  ///< in cycles; 0: none
     bool has_cyc = false;
-    bool is_fresh = false;  ///< no packet since the last CYC
-    bool is_exact = false;  ///< the point has a CYC
-    bool is_unlimited = false;
-    bool is_clean = false;  ///< the ratio can be measured from the point on
-    bool edge_is_mtc = false;
-    bool has_tsc_in_psb_plus = false;
-    bool is_guest = false;  ///< times are TSC values of a guest
+    bool follows_cyc = false;          ///< no packet since the last CYC
+    bool point_has_cyc = false;        ///< the point has a CYC
+    bool has_no_ceiling = false;       ///< MTCs may be lost: after an OVF or a loss, until a TSC
+    bool can_measure_ratio = false;    ///< the ratio can be measured from the point on
+    bool edge_is_mtc = false;          ///< the last point is an MTC, not a TSC
+    bool has_tsc_in_psb_plus = false;  ///< the open PSB+, or the last one
+    bool is_guest = false;             ///< times are TSC values of a guest
     bool in_psb_plus = false;
     bool has_tsc = false;
     bool has_tma = false;  ///< since the last TSC
@@ -66,8 +66,12 @@ struct clock_state {
                  .reference = options.tsc_reference,
                  .guest_tsc = options.guest_tsc} {}
 
+    /// True if a CYC belongs to the next packet: with a threshold, only directly after it.
+    [[nodiscard]] constexpr auto has_own_cyc() const noexcept -> bool {
+        return threshold == 0 || follows_cyc;
+    }
     [[nodiscard]] constexpr auto slack() const noexcept -> uint64_t {
-        return threshold == 0 || is_fresh ? 0 : has_cyc ? threshold - 1U : time::unbounded;
+        return has_own_cyc() ? 0 : has_cyc ? threshold - 1U : time::unbounded;
     }
     [[nodiscard]] constexpr auto within(uint64_t ticks, uint64_t low, uint64_t high) const noexcept
         -> time {
@@ -101,11 +105,11 @@ struct clock_state {
     }
     /// Sets the time after a packet.
     constexpr void refresh() noexcept {
-        is_simple = has_tsc && has_cyc && threshold == 0 && !is_unlimited &&
+        is_simple = has_tsc && has_cyc && threshold == 0 && !has_no_ceiling &&
                     rates.estimate.is_known() && rates.bounds.is_limited() && !rates.is_mixed &&
                     !is_monotonic && point.high >> 63 == 0 && point.cycles < quick_cycles;
         is_regular = has_tsc && has_mtc && edge.is_regular() && (is_simple || !has_cyc) &&
-                     threshold == 0 && !is_unlimited && !is_monotonic;
+                     threshold == 0 && !has_no_ceiling && !is_monotonic;
         now = estimate(slack());
         if (is_monotonic) {
             now.tsc = now.tsc < last_reported ? last_reported : now.tsc;
@@ -115,8 +119,8 @@ struct clock_state {
     /// Call this after a packet other than PAD that is not passed to `add`. It matters only with a
     /// threshold.
     constexpr void pass() noexcept {
-        if (is_fresh && threshold != 0) [[unlikely]] {
-            is_fresh = false;
+        if (follows_cyc && threshold != 0) [[unlikely]] {
+            follows_cyc = false;
             refresh();
         }
     }
@@ -132,8 +136,9 @@ struct clock_state {
     /// Source: PKT-314, GEN-212.
     constexpr void set_point() noexcept {
         uint64_t const ticks = edge_is_mtc ? edge.base() : tsc;
-        uint64_t const before = is_exact ? rates.min_cycle : rates.bounds.min_of(threshold) + 1;
-        if (!has_tsc || is_unlimited) {
+        uint64_t const before = point_has_cyc ? rates.min_cycle
+                                              : rates.bounds.min_of(threshold) + 1;
+        if (!has_tsc || has_no_ceiling) {
             // MTCs are lost: the edge may be a later one.
             point.low = point.floor - before;
             point.high = time::unbounded;
@@ -143,7 +148,7 @@ struct clock_state {
         point.low = ticks - edge_error() - before;
         uint64_t const age = edge_is_mtc ? 0 : tsc_error;
         point.high = saturating_add(ticks + edge_error() + age, rates.max_cycle);
-        point.tsc = is_exact ? ticks : later_of(point.low, earlier_of(point.tsc, ticks));
+        point.tsc = point_has_cyc ? ticks : later_of(point.low, earlier_of(point.tsc, ticks));
     }
     /// Makes the last CYC the point from which cycles count.
     constexpr void anchor_here() noexcept { point.advance(estimate(0).tsc, rates.bounds); }

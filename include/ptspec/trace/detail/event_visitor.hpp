@@ -7,8 +7,8 @@
 
 namespace ptspec::trace::detail {
 
-/// Writes the events of branches into a buffer, which has room: `next` is before `end` until a
-/// function returns false.
+/// Writes the events of branches into a buffer: `next` is before `end`. A function returns false if
+/// the buffer is full then.
 ///
 /// always_inline: else clang keeps the visitor in memory, and events with times take 2.3 times as
 /// long (clang 19).
@@ -22,7 +22,7 @@ struct event_buffer {
 #if defined(__clang__)
     PTSPEC_ATTRIBUTE(always_inline)
 #endif
-    constexpr auto branches(Packet const& packet, packet_place place, Clock& clock) noexcept
+    constexpr auto add_tnt(Packet const& packet, packet_place place, Clock& clock) noexcept
         -> bool {
         return write(event_type::branches, packet, place, clock, false, false, 0, 0);
     }
@@ -30,22 +30,22 @@ struct event_buffer {
 #if defined(__clang__)
     PTSPEC_ATTRIBUTE(always_inline)
 #endif
-    constexpr auto branch(packet::tip const& packet, packet_place place, Clock& clock) noexcept
+    constexpr auto add_tip(packet::tip const& packet, packet_place place, Clock& clock) noexcept
         -> bool {
         bool const has_to = packet.has_ip();
         return write(event_type::indirect_branch, packet, place, clock, false, has_to, 0,
                      has_to ? place.ip : 0);
     }
     template <class Clock>
-    constexpr auto disable(packet::tip_pgd const& packet, packet_place place, Clock& clock) noexcept
-        -> bool {
+    constexpr auto add_tip_pgd(packet::tip_pgd const& packet, packet_place place,
+                               Clock& clock) noexcept -> bool {
         bool const has_to = packet.has_ip();
         return write(event_type::disabled, packet, place, clock, false, has_to, 0,
                      has_to ? place.ip : 0);
     }
     template <class Clock>
-    constexpr auto enable(packet::tip_pge const& packet, packet_place place, Clock& clock) noexcept
-        -> bool {
+    constexpr auto add_tip_pge(packet::tip_pge const& packet, packet_place place,
+                               Clock& clock) noexcept -> bool {
         bool const has_ip = packet.has_ip();
         return write(event_type::enabled, packet, place, clock, has_ip, false,
                      has_ip ? place.ip : 0, 0);
@@ -78,52 +78,53 @@ private:
     }
 };
 
-/// How a visitor continues after a packet that was bound.
+/// The result of `bind_after`: how a visitor continues.
 struct after_binding {
     event* next = nullptr;  ///< where the next event is written
-    bool has_no_pending = false;
+    bool nothing_pending = false;
     bool takes_branches = false;
-    bool goes_on = false;
+    bool continues = false;
 };
 
-/// Binds a packet after events that a visitor has written up to `next`. A packet that may change
-/// more than PacketEn in the state after the ready events is left to the caller, as `waiting`.
+/// Binds a packet after events that a visitor has written up to `next`. The packet is not bound but
+/// kept as `waiting`, for the caller, if it may change more of the state than PacketEn while events
+/// are ready, if there is no room, or if the processor has quirks.
 ///
 /// noinline: `read_batch` of an event reader inlines all else that it calls.
 template <class State>
 PTSPEC_ATTRIBUTE(noinline)
 constexpr auto bind_after(State& s, packet::any_packet const& packet, packet_place place,
-                          event* next, bool has_no_pending) noexcept -> after_binding {
+                          event* next, bool nothing_pending) noexcept -> after_binding {
     using packet::kind;
     constexpr packet::kind_set changes_state = packet::kinds_of(kind::pip, kind::vmcs,
                                                                 kind::mode_exec, kind::mode_tsx);
-    if (has_no_pending) { s.events.set_end_of_ready(next); }
+    if (nothing_pending) { s.events.set_end_of_ready(next); }
     auto const enabled = s.binds.state().enabled;
     bool const is_known = enabled == tracing::on || enabled == tracing::off;
     bool const keeps_state = s.events.ready == 0 || (is_known && !changes_state.has(packet.kind()));
     if (s.quirks.bits != 0 || s.is_full() || !keeps_state) {
-        // Made by the visitor, events with times take 10 % more instructions (g++ 12).
+        // Here and not in the visitor: else events with times take 10 % more instructions (g++ 12).
         s.has_waiting = true;
         s.waiting = {.what = item_type::packet,
                      .length = static_cast<uint8_t>(place.length),
                      .offset = place.offset,
                      .ip = place.ip,
                      .packet = packet};
-        return {.next = next, .has_no_pending = has_no_pending};
+        return {.next = next, .nothing_pending = nothing_pending};
     }
     bool const had_ready = s.events.ready != 0;
     add_packet(s, packet, place);
     bool const is_ready = s.events.is_ready();
     return {.next = s.events.all + s.events.count,
-            .has_no_pending = is_ready,
+            .nothing_pending = is_ready,
             .takes_branches = is_ready && s.binds.binds_branches(),
-            .goes_on = had_ready || s.events.ready == 0 || s.binds.state() == s.before};
+            .continues = had_ready || s.events.ready == 0 || s.binds.state() == s.before};
 }
 
 /// Visits the packets of a reader of events. While no event is pending, branches need no binding:
 /// `Out` gets TNT, TIP, TIP.PGE and TIP.PGD, and returns false to stop. PAD, TSC, MTC and CYC have
-/// no event. The other packets are bound if `Out` is an `event_buffer`; else, and at an item that
-/// is no packet, the visitor stops.
+/// no event, and are handled here. The other packets are bound if `Out` is an `event_buffer`; else,
+/// and at an item that is no packet, the visitor stops.
 ///
 /// always_inline: for the reason given at `event_buffer`.
 template <class State, class Out>
@@ -131,7 +132,7 @@ struct event_visitor {
     Out out;
     State* state;
     bool takes_branches;
-    bool has_no_pending;
+    bool nothing_pending;
 
     template <packet::packet_type Packet>
         requires one_of<Packet, packet::tnt_short, packet::tnt_long>
@@ -140,22 +141,22 @@ struct event_visitor {
 #endif
     constexpr auto operator()(Packet const& packet, packet_place place) -> bool {
         if (!takes_branches) { return bind(packet, place); }
-        return out.branches(packet, place, state->clock);
+        return out.add_tnt(packet, place, state->clock);
     }
 #if defined(__clang__)
     PTSPEC_ATTRIBUTE(always_inline)
 #endif
     constexpr auto operator()(packet::tip const& packet, packet_place place) -> bool {
         if (!takes_branches) { return bind(packet, place); }
-        return out.branch(packet, place, state->clock);
+        return out.add_tip(packet, place, state->clock);
     }
     constexpr auto operator()(packet::tip_pgd const& packet, packet_place place) -> bool {
         if (!end_tracing({packet.has_ip(), place.ip})) { return bind(packet, place); }
-        return out.disable(packet, place, state->clock);
+        return out.add_tip_pgd(packet, place, state->clock);
     }
     constexpr auto operator()(packet::tip_pge const& packet, packet_place place) -> bool {
         if (!start_tracing()) { return bind(packet, place); }
-        return out.enable(packet, place, state->clock);
+        return out.add_tip_pge(packet, place, state->clock);
     }
     template <packet::packet_type Packet>
         requires one_of<Packet, packet::tsc, packet::mtc, packet::cyc>
@@ -167,18 +168,18 @@ struct event_visitor {
     constexpr void pads(unsigned, packet_place) {}
     using ignores_skip = choose_t<Out::skips_packets, void, event_visitor>;
     constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset) -> skipped_packets {
-        return has_no_pending ? out.skip(bytes, room, offset, *this) : skipped_packets{};
+        return nothing_pending ? out.skip(bytes, room, offset, *this) : skipped_packets{};
     }
     /// Applies a TIP.PGD to the binder. Returns false, and changes nothing, if it needs binding.
     constexpr auto end_tracing(known_ip ip) -> bool {
-        if (!has_no_pending || !state->binds.try_end_tracing()) { return false; }
+        if (!nothing_pending || !state->binds.try_end_tracing()) { return false; }
         state->disabled = ip;
         takes_branches = false;
         return true;
     }
     /// The same for a TIP.PGE.
     constexpr auto start_tracing() -> bool {
-        if (!has_no_pending || !state->binds.try_start_tracing()) { return false; }
+        if (!nothing_pending || !state->binds.try_start_tracing()) { return false; }
         takes_branches = state->binds.binds_branches();
         return true;
     }
@@ -197,11 +198,11 @@ private:
     constexpr auto bind(Packet const& packet, packet_place place) -> bool {
         packet::any_packet const any{packet, place.length};
         if constexpr (same_as<Out, event_buffer>) {
-            auto const after = bind_after(*state, any, place, out.next, has_no_pending);
+            auto const after = bind_after(*state, any, place, out.next, nothing_pending);
             out.next = after.next;
-            has_no_pending = after.has_no_pending;
+            nothing_pending = after.nothing_pending;
             takes_branches = after.takes_branches;
-            return after.goes_on;
+            return after.continues;
         } else {
             return (*this)({.what = item_type::packet,
                             .length = static_cast<uint8_t>(place.length),

@@ -25,7 +25,7 @@ constexpr void add_damage(State& s, packet::any_packet const& packet, packet_pla
                (bound.to != owner::asynchronous || packet.is<packet::fup>())) {
         return s.add_ready(one);
     }
-    s.insert(index, one);  // does not split a continued event
+    s.insert(index, one);  // before a compound event that has not ended
 }
 
 // -------------------------------------------------------------------------------------------- PSB+
@@ -50,14 +50,14 @@ constexpr void add_end_of_psb_plus(State& s, packet::any_packet const& packet, p
 }
 
 template <class State>
-constexpr void add_unbound(State& s, packet::any_packet const& packet, packet_place place,
-                           binding bound) noexcept {
+constexpr void add_without_owner(State& s, packet::any_packet const& packet, packet_place place,
+                                 binding bound) noexcept {
     switch (packet.kind()) {
         case packet::kind::cbr:
         case packet::kind::mnt: {
             auto one = s.made(type_of(packet.kind()), packet, place);
             one.is_status = s.binds.in_psb_plus();
-            // Inside a compound event, the CBR or MNT is returned before it.
+            // A CBR or MNT inside a compound event is returned before that event.
             return one.is_status || s.awaits_abort ? s.events.put(one)
                                                    : s.insert(s.events.first_pending(), one);
         }
@@ -82,7 +82,7 @@ constexpr void add_status(State& s, packet::any_packet const& packet, packet_pla
 
 // ------------------------------------------------------------------------------------ control flow
 
-/// Removes the pending MODE.Exec, if there is one.
+/// Removes and returns the MODE.Exec, if it is the last pending event; else returns no event.
 template <class State>
 constexpr auto take_mode(State& s) noexcept -> event {
     if (!s.events.ends_in_mode()) { return {}; }
@@ -91,14 +91,15 @@ constexpr auto take_mode(State& s) noexcept -> event {
 }
 
 template <class State>
-constexpr void ready_mode(State& s, event mode, uint64_t ip) noexcept {
+constexpr void add_ready_mode(State& s, event mode, uint64_t ip) noexcept {
     if (mode.what != event_type::exec_mode) { return; }
     mode.has_ip = true;
     mode.ip = ip;
     s.add_ready(mode);
 }
 
-/// A CFE without an IP belongs to the compound event that follows. Source: PKT-222.
+/// A CFE without an IP, and the EVDs before it, belong to the compound event that follows.
+/// Source: PKT-222.
 template <class State>
 constexpr void give_ip_to_control_flow(State& s, uint64_t ip) noexcept {
     for (unsigned i = s.events.first_pending(); i < s.events.count; ++i) {
@@ -110,11 +111,12 @@ constexpr void give_ip_to_control_flow(State& s, uint64_t ip) noexcept {
     }
 }
 
-/// A TIP or TIP.PGD ends a compound event. The state that its other packets carry applies at
-/// the IP of the last: PKT-270.
+/// A TIP or TIP.PGD ends a compound event. PIP, VMCS and MODE.Exec take effect at its target:
+/// PKT-270.
 template <class State>
-constexpr void end_async(State& s, packet::any_packet const& packet, packet_place place,
-                         event_type what, bool has_to) noexcept {
+constexpr void end_compound_event(State& s, packet::any_packet const& packet, packet_place place,
+                                  event_type what, bool has_to) noexcept {
+    uint64_t const to = has_to ? place.ip : 0;
     bool has_event = false;
     for (unsigned i = s.events.first_pending(); i < s.events.count; ++i) {
         auto& one = s.events.all[i];
@@ -124,22 +126,22 @@ constexpr void end_async(State& s, packet::any_packet const& packet, packet_plac
             has_event = true;
             one.what = what;
             one.has_to = has_to;
-            one.to = place.ip;
+            one.to = to;
         } else {
             one.has_ip = has_to;
-            one.ip = place.ip;
+            one.ip = to;
         }
     }
-    if (!has_event) {  // it was returned without its end
+    if (!has_event) {  // the queue was full, and it was returned without its end
         auto one = s.made(what, packet, place);
         one.has_to = has_to;
-        one.to = place.ip;
+        one.to = to;
         s.insert(s.events.first_pending(), one);
     }
     s.complete_pending();
 }
 
-/// BDM64: the target before an abort may be wrong.
+/// Erratum BDM64: the TIP directly before a TSX abort may have a wrong target.
 template <class State>
 constexpr void end_wait_for_abort(State& s, packet::any_packet const& packet) noexcept {
     if (packet::unbound_kinds.has(packet.kind())) { return; }
@@ -155,16 +157,17 @@ constexpr void end_wait_for_abort(State& s, packet::any_packet const& packet) no
 
 template <class State>
 constexpr void add_tip(State& s, packet::any_packet const& packet, packet_place place,
-                       binding bound, bool was_lost, tracing was) noexcept {
+                       binding bound, bool lost_before, tracing enabled_before) noexcept {
     bool const has_to = packet.as<packet::tip>().has_ip();
     if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
-        return end_async(s, packet, place, event_type::async_branch, has_to);
+        return end_compound_event(s, packet, place, event_type::async_branch, has_to);
     }
     event const mode = take_mode(s);
-    bool const resumes = was == tracing::off || (was == tracing::unknown && was_lost);
+    bool const resumes = enabled_before == tracing::off ||
+                         (enabled_before == tracing::unknown && lost_before);
     auto one = s.made(resumes ? event_type::resumed : event_type::indirect_branch, packet, place);
     (resumes ? one.has_ip : one.has_to) = has_to;
-    (resumes ? one.ip : one.to) = place.ip;
+    (resumes ? one.ip : one.to) = has_to ? place.ip : 0;
     if (s.quirks.has(cpu::quirk::bdm64) && bound.to == owner::branch && !resumes) {
         s.complete_pending();
         s.events.put(one);
@@ -172,41 +175,45 @@ constexpr void add_tip(State& s, packet::any_packet const& packet, packet_place 
         return;
     }
     s.add_ready(one);
-    ready_mode(s, mode, place.ip);
+    add_ready_mode(s, mode, place.ip);
 }
 
 template <class State>
 constexpr void add_tip_pgd(State& s, packet::any_packet const& packet, packet_place place,
                            binding bound) noexcept {
     bool const has_to = packet.as<packet::tip_pgd>().has_ip();
-    s.disabled = {has_to, place.ip};
+    uint64_t const to = has_to ? place.ip : 0;
+    s.disabled = {has_to, to};
     if (bound.to == owner::asynchronous || bound.to == owner::transaction_abort) {
-        return end_async(s, packet, place, event_type::async_disabled, has_to);
+        return end_compound_event(s, packet, place, event_type::async_disabled, has_to);
     }
     auto one = s.made(event_type::disabled, packet, place);
     one.has_to = has_to;
-    one.to = place.ip;
+    one.to = to;
     s.add_ready(one);
 }
 
 template <class State>
-constexpr void add_flow(State& s, packet::any_packet const& packet, packet_place place,
-                        binding bound, bool was_lost, tracing was) noexcept {
+constexpr void add_control_flow(State& s, packet::any_packet const& packet, packet_place place,
+                                binding bound, bool lost_before, tracing enabled_before) noexcept {
     switch (packet.kind()) {
         case packet::kind::tnt_short:
         case packet::kind::tnt_long: return s.put_ready(event_type::branches, packet, place);
-        case packet::kind::tip: return add_tip(s, packet, place, bound, was_lost, was);
+        case packet::kind::tip:
+            return add_tip(s, packet, place, bound, lost_before, enabled_before);
         case packet::kind::tip_pge: {
             auto one = s.made(event_type::enabled, packet, place);
             one.has_ip = packet.as<packet::tip_pge>().has_ip();
-            one.ip = place.ip;
+            one.ip = one.has_ip ? place.ip : 0;
             event const mode = take_mode(s);
             s.add_ready(one);
-            return ready_mode(s, mode, place.ip);
+            return add_ready_mode(s, mode, place.ip);
         }
         case packet::kind::tip_pgd: return add_tip_pgd(s, packet, place, bound);
         case packet::kind::fup:
-            if (bound.to == owner::interrupt_flag) { return ready_mode(s, take_mode(s), place.ip); }
+            if (bound.to == owner::interrupt_flag) {
+                return add_ready_mode(s, take_mode(s), place.ip);
+            }
             if (bound.broken != rule::PKT_078) {
                 give_ip_to_control_flow(s, place.ip);
                 s.complete_pending();
@@ -251,7 +258,7 @@ constexpr void add_overflow(State& s, packet::any_packet const& packet,
     s.complete_pending();
 }
 
-/// PTW, the packets of power events, PEBS, event trace, TRIG, TraceStop, and their FUP.
+/// PTW, the packets of power events, PEBS, event trace, TRIG, and their FUP; TraceStop.
 template <class State>
 constexpr void add_value(State& s, packet::any_packet const& packet, packet_place place,
                          binding bound) noexcept {
@@ -288,9 +295,9 @@ constexpr void add_value(State& s, packet::any_packet const& packet, packet_plac
 /// Binds a packet, and adds its events.
 template <class State>
 constexpr void add_packet(State& s, packet::any_packet const& packet, packet_place place) noexcept {
-    bool const was_lost = s.binds.is_lost() || s.binds.in_overflow();
+    bool const lost_before = s.binds.is_lost() || s.binds.in_overflow();
     bool const was_in_event = s.binds.in_event();
-    auto const was = s.binds.state().enabled;
+    auto const enabled_before = s.binds.state().enabled;
     auto const bound = s.binds.add(packet, place);
     rule const bad_time = s.clock.add(packet);
     rule const broken = bound.broken != rule::none ? bound.broken : bad_time;
@@ -298,13 +305,14 @@ constexpr void add_packet(State& s, packet::any_packet const& packet, packet_pla
     if (was_in_event) [[unlikely]] { s.continue_event(packet, bound); }
     if (broken != rule::none) { add_damage(s, packet, place, bound, broken); }
     switch (bound.to) {
-        case owner::none: return add_unbound(s, packet, place, bound);
+        case owner::none: return add_without_owner(s, packet, place, bound);
         case owner::status: return add_status(s, packet, place);
         case owner::branch:
         case owner::far_transfer:
         case owner::asynchronous:
         case owner::entry:
-        case owner::interrupt_flag: return add_flow(s, packet, place, bound, was_lost, was);
+        case owner::interrupt_flag:
+            return add_control_flow(s, packet, place, bound, lost_before, enabled_before);
         case owner::paging: return s.put_ready(type_of(packet.kind()), packet, place);
         case owner::transaction:
         case owner::transaction_abort: return add_transaction(s, packet, place, bound);

@@ -80,7 +80,7 @@ constexpr void check_entry(binder_state& s) noexcept {
     if (!s.has(pending::doubts)) { s.enter(); }
 }
 
-constexpr void check_block(binder_state& s) noexcept {
+constexpr void check_pebs_group(binder_state& s) noexcept {
     bool const is_bep = s.here.kind == packet::kind::bep;
     if (is_bep && !s.has(pending::block | pending::at_start | pending::lost)) {
         s.violate(rule::GEN_320);

@@ -8,8 +8,8 @@
 /// What a packet belongs to.
 namespace ptspec::trace::detail {
 
-/// A packet after which a FUP may follow. Several may share one.
-constexpr auto announce(binder_state& s, owner bound_to, uint32_t flag, bool has_fup) noexcept
+/// Records that a FUP of this packet follows, if `has_fup`. Several packets may share a FUP.
+constexpr auto expect_fup(binder_state& s, owner bound_to, uint32_t flag, bool has_fup) noexcept
     -> binding {
     end_overflow(s);
     if (has_fup) {
@@ -19,10 +19,10 @@ constexpr auto announce(binder_state& s, owner bound_to, uint32_t flag, bool has
     return {.to = bound_to, .completes = !has_fup};
 }
 
-constexpr auto bind_tnt(binder_state& s, bool loses) noexcept -> binding {
+constexpr auto bind_tnt(binder_state& s, bool loses_flow) noexcept -> binding {
     auto const resumed = confirm(s);
     if (s.has(pending::off)) { s.violate(rule::GEN_105); }
-    if (s.has(pending::off) || loses ||
+    if (s.has(pending::off) || loses_flow ||
         (s.has(pending::overflow) && !s.has(pending::psb_resumes))) {
         s.lose_flow();
     }
@@ -36,7 +36,7 @@ constexpr auto bind_tip(binder_state& s) noexcept -> binding {
                           : s.has(pending::event)  ? owner::asynchronous
                           : s.has(pending::mode)   ? owner::far_transfer
                                                    : owner::branch;
-    // A FUP and TIP while tracing is off: an INIT and the SIPI after it (GEN-290).
+    // Not an error after a FUP: while tracing is off, these are an INIT and its SIPI (GEN-290).
     if (s.has(pending::off) && !s.has(pending::event | pending::aborting)) {
         s.violate(rule::GEN_105);
     }
@@ -80,10 +80,10 @@ constexpr auto bind_fup(binder_state& s) noexcept -> binding {
                               : s.has(pending::pebs)         ? owner::pebs
                               : s.has(pending::control_flow) ? owner::control_flow
                                                              : owner::trigger;
-        bool const opens = s.has(pending::abort);
+        bool const is_abort = s.has(pending::abort);
         s.set(pending::owners_of_fup, false);
-        if (opens) { s.begin_event(pending::aborting); }
-        return {.to = bound_to, .completes = !opens};
+        if (is_abort) { s.begin_event(pending::aborting); }
+        return {.to = bound_to, .completes = !is_abort};
     }
     if (s.has(pending::mode)) {
         s.set(pending::mode, false);
@@ -98,8 +98,8 @@ constexpr auto bind_fup(binder_state& s) noexcept -> binding {
     return {.to = owner::asynchronous, .completes = false};
 }
 
-/// PIP and VMCS: of a compound event, or alone.
-constexpr auto bind_middle(binder_state& s) noexcept -> binding {
+/// PIP and VMCS: part of a compound event, or alone.
+constexpr auto bind_pip_or_vmcs(binder_state& s) noexcept -> binding {
     end_overflow(s);
     bool const is_middle = s.has(pending::event | pending::aborting);
     return {.to = is_middle ? owner::asynchronous : owner::paging, .completes = !is_middle};
@@ -115,13 +115,13 @@ constexpr auto bind_mode_exec(binder_state& s, packet::mode_exec packet) noexcep
             .completes = false};
 }
 
-/// MODE.TSX: a FUP follows while tracing is on. Source: PKT-093.
+/// MODE.TSX: a FUP follows, unless tracing is known to be off. Source: PKT-093.
 constexpr auto bind_mode_tsx(binder_state& s, packet::mode_tsx packet) noexcept -> binding {
     end_overflow(s);
     (void)s.take(packet, s.is_on());
     bool const aborts = packet.get<packet::mode_tsx::TXAbort>();
-    return announce(s, aborts ? owner::transaction_abort : owner::transaction,
-                    aborts ? pending::abort : pending::transaction, !s.has(pending::off));
+    return expect_fup(s, aborts ? owner::transaction_abort : owner::transaction,
+                      aborts ? pending::abort : pending::transaction, !s.has(pending::off));
 }
 
 constexpr auto bind_trace_stop(binder_state& s) noexcept -> binding {
@@ -133,52 +133,52 @@ constexpr auto bind_trace_stop(binder_state& s) noexcept -> binding {
     return {.to = owner::trace_stop};
 }
 
-/// Source: GEN-300.
+/// PTW: none follows a TIP.PGD while PacketEn is 0. Source: GEN-300.
 constexpr auto bind_ptw(binder_state& s, bool has_fup) noexcept -> binding {
     end_overflow(s);
     if (s.has(pending::after_pgd)) { s.violate(rule::GEN_300); }
-    return announce(s, owner::ptwrite, pending::ptwrite, has_fup);
+    return expect_fup(s, owner::ptwrite, pending::ptwrite, has_fup);
 }
 
-constexpr auto bind_by_kind(binder_state& s, packet::any_packet const& packet, bool loses) noexcept
-    -> binding {
+constexpr auto bind_by_kind(binder_state& s, packet::any_packet const& packet,
+                            bool loses_flow) noexcept -> binding {
     switch (s.here.kind) {
         case packet::kind::tnt_short:
-        case packet::kind::tnt_long: return bind_tnt(s, loses);
+        case packet::kind::tnt_long: return bind_tnt(s, loses_flow);
         case packet::kind::tip: return bind_tip(s);
         case packet::kind::tip_pge: return bind_tip_pge(s);
         case packet::kind::tip_pgd: return bind_tip_pgd(s);
         case packet::kind::fup: return bind_fup(s);
         case packet::kind::pip:
             (void)s.take(packet.as<packet::pip>(), s.is_on());
-            return bind_middle(s);
+            return bind_pip_or_vmcs(s);
         case packet::kind::vmcs:
             s.execution.take(packet.as<packet::vmcs>());
             s.known.forget_cr3();
-            return bind_middle(s);
+            return bind_pip_or_vmcs(s);
         case packet::kind::mode_exec: return bind_mode_exec(s, packet.as<packet::mode_exec>());
         case packet::kind::mode_tsx: return bind_mode_tsx(s, packet.as<packet::mode_tsx>());
         case packet::kind::tracestop: return bind_trace_stop(s);
         case packet::kind::ptw: return bind_ptw(s, packet.as<packet::ptw>().get<packet::ptw::IP>());
         case packet::kind::exstop:
-            return announce(s, owner::power, pending::exstop,
-                            packet.as<packet::exstop>().get<packet::exstop::IP>());
-        case packet::kind::mwait: return announce(s, owner::power, pending::exstop, false);
+            return expect_fup(s, owner::power, pending::exstop,
+                              packet.as<packet::exstop>().get<packet::exstop::IP>());
+        case packet::kind::mwait: return expect_fup(s, owner::power, pending::exstop, false);
         case packet::kind::pwre:
             s.set(pending::asleep);
-            return announce(s, owner::power, pending::exstop, false);
+            return expect_fup(s, owner::power, pending::exstop, false);
         case packet::kind::pwrx:
             s.set(pending::asleep, false);
-            return announce(s, owner::power, pending::exstop, false);
+            return expect_fup(s, owner::power, pending::exstop, false);
         case packet::kind::bbp:
             s.set(pending::block);
-            return announce(s, owner::pebs, pending::pebs, false);
-        case packet::kind::bip: return announce(s, owner::pebs, pending::pebs, false);
+            return expect_fup(s, owner::pebs, pending::pebs, false);
+        case packet::kind::bip: return expect_fup(s, owner::pebs, pending::pebs, false);
         case packet::kind::bep:
-            return announce(s, owner::pebs, pending::pebs,
-                            packet.as<packet::bep>().get<packet::bep::IP>());
+            return expect_fup(s, owner::pebs, pending::pebs,
+                              packet.as<packet::bep>().get<packet::bep::IP>());
         case packet::kind::evd: {
-            auto found = announce(s, owner::control_flow, pending::control_flow, false);
+            auto found = expect_fup(s, owner::control_flow, pending::control_flow, false);
             s.set(pending::event_data);
             s.event_data_at = s.here.offset;
             found.completes = false;
@@ -186,16 +186,17 @@ constexpr auto bind_by_kind(binder_state& s, packet::any_packet const& packet, b
         }
         case packet::kind::cfe:
             s.known.take(packet.as<packet::cfe>());
-            return announce(s, owner::control_flow, pending::control_flow,
-                            packet.as<packet::cfe>().get<packet::cfe::IP>());
+            return expect_fup(s, owner::control_flow, pending::control_flow,
+                              packet.as<packet::cfe>().get<packet::cfe::IP>());
         case packet::kind::trig:
-            return announce(s, owner::trigger, pending::trigger,
-                            packet.as<packet::trig>().get<packet::trig::IP>());
+            return expect_fup(s, owner::trigger, pending::trigger,
+                              packet.as<packet::trig>().get<packet::trig::IP>());
         default: return {};
     }
 }
 
-constexpr auto bind_outside(binder_state& s, packet::any_packet const& packet) noexcept -> binding {
+constexpr auto bind_outside_psb_plus(binder_state& s, packet::any_packet const& packet) noexcept
+    -> binding {
     if (s.here.kind == packet::kind::fup && !packet.as<packet::fup>().has_ip()) {
         s.violate(rule::PKT_078);
         if (!s.has(pending::owners_of_fup)) { return {.to = owner::asynchronous}; }
@@ -203,17 +204,18 @@ constexpr auto bind_outside(binder_state& s, packet::any_packet const& packet) n
     bool const shows_off = s.is_any_of(
         packet::kinds_of(packet::kind::tip_pge, packet::kind::tracestop));
     auto const refuted = shows_off ? refute(s) : resumption::none;
-    bool const loses = s.has(pending::event | pending::aborting | pending::abort | pending::mode);
+    bool const loses_flow = s.has(pending::event | pending::aborting | pending::abort |
+                                  pending::mode);
     if (s.has(pending::waiting)) { check_pending(s, packet); }
     if (s.has(pending::must_be_entered | pending::entering)) { check_entry(s); }
-    auto found = bind_by_kind(s, packet, loses);
-    check_block(s);
+    auto found = bind_by_kind(s, packet, loses_flow);
+    check_pebs_group(s);
     if (shows_off) { found.resumed = refuted; }
     return found;
 }
 
-constexpr auto bind_any(binder_state& s, packet::any_packet const& packet,
-                        packet_place place) noexcept -> binding {
+constexpr auto bind_packet(binder_state& s, packet::any_packet const& packet,
+                           packet_place place) noexcept -> binding {
     switch (s.here.kind) {
         case packet::kind::psb: return begin_psb_plus(s);
         case packet::kind::psbend: return end_psb_plus(s);
@@ -228,19 +230,19 @@ constexpr auto bind_any(binder_state& s, packet::any_packet const& packet,
         s.set(pending::psb_open, false);
         s.known.forget();
     }
-    return bind_outside(s, packet);
+    return bind_outside_psb_plus(s, packet);
 }
 
 /// noinline: without it, binding all packets one by one takes up to 31 % more instructions
 /// (g++ 12).
 PTSPEC_ATTRIBUTE(noinline)
-constexpr auto bind_other(binder_state& s, packet::any_packet const& packet,
-                          packet_place place) noexcept -> binding {
+constexpr auto bind_on_slow_path(binder_state& s, packet::any_packet const& packet,
+                                 packet_place place) noexcept -> binding {
     s.here = {place.offset, packet.kind()};
     s.violated.broken = rule::none;
     bool const settles = s.has(pending::shared_fup) && !continues_event.has(s.here.kind);
     auto const settled = settles ? settle_fup(s) : resumption::none;
-    auto found = bind_any(s, packet, place);
+    auto found = bind_packet(s, packet, place);
     if (settles) { found.resumed = settled; }
     if (s.violated.broken != rule::none) [[unlikely]] {
         found.broken = s.violated.broken;
