@@ -107,7 +107,7 @@ public:
             fault_.broken = rule::REG_002;
             return {};
         }
-        if (auto const* const word = own_msr(index)) { return {true, *word}; }
+        if (auto const* const word = stored_msr(index)) { return {true, *word}; }
         if (auto const value = capability_msr(index)) { return value; }
         auto const got = unit_.rdmsr(index);
         if (!got) {
@@ -123,16 +123,17 @@ public:
             fault_.broken = rule::REG_002;
             return false;
         }
-        if (auto* const word = own_msr(index)) {
+        if (auto* const word = stored_msr(index)) {
             *word = value;
             return true;
         }
-        bool const was_on = is_tracing();
-        auto memory = ports();
-        auto const result = unit_.wrmsr(
-            {.index = index, .value = value, .at = unit_.ip(), .next = unit_.ip() + wrmsr_bytes},
-            memory);
-        note_change(was_on);
+        auto const result = run([&](auto& memory) {
+            return unit_.wrmsr({.index = index,
+                                .value = value,
+                                .at = unit_.ip(),
+                                .next = unit_.ip() + wrmsr_bytes},
+                               memory);
+        });
         fault_ = {.broken = result.broken,
                   .is_unknown_msr = result.what == engine::access_outcome::not_covered,
                   .memory = result.fault};
@@ -150,11 +151,7 @@ public:
     /// Executes an action of `engine::action`.
     template <class Action>
     constexpr auto on(Action const& e) noexcept -> port_fault {
-        bool const was_on = is_tracing();
-        auto memory = ports();
-        auto const fault = unit_.on(e, memory);
-        note_change(was_on);
-        return fault;
+        return run([&](auto& memory) { return unit_.on(e, memory); });
     }
     /// Enters user code at `ip` with SYSRET: its CPL is 3, and the rest of the context stays.
     /// `action::far_transfer` can enter any context, in its `after`; by default that has CPL 0.
@@ -173,31 +170,23 @@ public:
         unit_.conceal(concealment);
     }
     constexpr auto xsaves() noexcept -> engine::xsaves_result {
-        bool const was_on = is_tracing();
-        auto memory = ports();
-        auto result = unit_.xsaves(unit_.ip(), unit_.ip() + xsaves_bytes, memory);
-        note_change(was_on);
-        return result;
+        return run([&](auto& memory) {
+            return unit_.xsaves(unit_.ip(), unit_.ip() + xsaves_bytes, memory);
+        });
     }
     /// XSAVES that faults, as of `engine::trace_unit`: the IP stays, and TraceEn is as before.
     constexpr auto xsaves_that_faults() noexcept -> engine::access_result {
-        bool const was_on = is_tracing();
-        auto memory = ports();
-        auto const result = unit_.xsaves_that_faults(unit_.ip(), memory);
-        note_change(was_on);
-        return result;
+        return run([&](auto& memory) { return unit_.xsaves_that_faults(unit_.ip(), memory); });
     }
     constexpr auto xrstors(access::xsave_pt_state const& image) noexcept -> engine::xrstors_result {
-        bool const was_on = is_tracing();
-        auto memory = ports();
-        auto result = unit_.xrstors(image, unit_.ip(), unit_.ip() + xsaves_bytes, memory);
-        note_change(was_on);
-        return result;
+        return run([&](auto& memory) {
+            return unit_.xrstors(image, unit_.ip(), unit_.ip() + xsaves_bytes, memory);
+        });
     }
     /// XRSTORS of an area whose XSTATE_BV[8] is 0: see `parsed_area::is_initial`.
     constexpr auto xrstors_init() noexcept -> engine::xrstors_result {
-        auto memory = ports();
-        return unit_.xrstors_init(unit_.ip() + xsaves_bytes, memory);
+        return run(
+            [&](auto& memory) { return unit_.xrstors_init(unit_.ip() + xsaves_bytes, memory); });
     }
     constexpr void warm_reset(engine::execution_context const& after, uint64_t ip) noexcept {
         unit_.warm_reset(after, ip);
@@ -289,15 +278,18 @@ private:
     static constexpr unsigned xsaves_bytes = 4;  // XSAVES64, XRSTORS64
     static constexpr uint64_t masked_lvt = lvt{}.with(lvt::Mask{true}).raw;
 
-    [[nodiscard]] constexpr auto ports() noexcept -> detail::tapped_memory<Memory, Tap> {
-        return {memory_, tap_, pmi_pending_};
-    }
-    constexpr void note_change(bool was_on) noexcept {
+    /// Calls a function of the unit with the memory port, and counts changes of TraceEn.
+    template <class Function>
+    constexpr auto run(Function function) noexcept {
+        bool const was_on = is_tracing();
+        detail::tapped_memory<Memory, Tap> memory{memory_, tap_, pmi_pending_};
+        auto const result = function(memory);
         bool const is_on = is_tracing();
         enabled_ += !was_on && is_on;
         disabled_ += was_on && !is_on;
+        return result;
     }
-    [[nodiscard]] constexpr auto own_msr(uint32_t index) noexcept -> uint64_t* {
+    [[nodiscard]] constexpr auto stored_msr(uint32_t index) noexcept -> uint64_t* {
         return index == reg::ia32_perf_global_ctrl::address ? &global_ctrl_
                : index == lvt::address                      ? &lvt_
                                                             : nullptr;

@@ -8,6 +8,12 @@
 /// What a packet belongs to.
 namespace ptspec::trace::detail {
 
+/// A packet without a FUP.
+constexpr auto bind_alone(binder_state& s, owner to) noexcept -> binding {
+    end_overflow(s);
+    return {.to = to};
+}
+
 /// Records that a FUP of this packet follows, if `has_fup`. Several packets may share a FUP.
 constexpr auto expect_fup(binder_state& s, owner bound_to, uint32_t flag, bool has_fup) noexcept
     -> binding {
@@ -163,22 +169,16 @@ constexpr auto bind_by_kind(binder_state& s, packet::any_packet const& packet,
         case packet::kind::exstop:
             return expect_fup(s, owner::power, pending::exstop,
                               packet.as<packet::exstop>().get<packet::exstop::IP>());
-        case packet::kind::mwait: return expect_fup(s, owner::power, pending::exstop, false);
-        case packet::kind::pwre:
-            s.set(pending::asleep);
-            return expect_fup(s, owner::power, pending::exstop, false);
-        case packet::kind::pwrx:
-            s.set(pending::asleep, false);
-            return expect_fup(s, owner::power, pending::exstop, false);
-        case packet::kind::bbp:
-            s.set(pending::block);
-            return expect_fup(s, owner::pebs, pending::pebs, false);
-        case packet::kind::bip: return expect_fup(s, owner::pebs, pending::pebs, false);
+        case packet::kind::mwait: return bind_alone(s, owner::power);
+        case packet::kind::pwre: s.set(pending::asleep); return bind_alone(s, owner::power);
+        case packet::kind::pwrx: s.set(pending::asleep, false); return bind_alone(s, owner::power);
+        case packet::kind::bbp: s.set(pending::block); return bind_alone(s, owner::pebs);
+        case packet::kind::bip: return bind_alone(s, owner::pebs);
         case packet::kind::bep:
             return expect_fup(s, owner::pebs, pending::pebs,
                               packet.as<packet::bep>().get<packet::bep::IP>());
         case packet::kind::evd: {
-            auto found = expect_fup(s, owner::control_flow, pending::control_flow, false);
+            auto found = bind_alone(s, owner::control_flow);
             s.set(pending::event_data);
             s.event_data_at = s.here.offset;
             found.completes = false;
