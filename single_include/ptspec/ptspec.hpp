@@ -1567,12 +1567,9 @@ template <class Word>
 
 // ---- ptspec/base/attribute.hpp ----
 
-// No #pragma once: each header that uses the macro includes this file last, and undefines the macro
-// at its end.
-
-// PTSPEC_ATTRIBUTE(noinline) is [[gnu::__noinline__]]; nothing for a compiler without it. The
-// underscores are added here, because some headers define macros such as `noinline`.
-#if defined(__GNUC__) || defined(__clang__)
+// Included last, without #pragma once, by each header that uses the macro; undefined at its end.
+// The underscores are added because some headers define macros such as `noinline`.
+#if defined(__GNUC__)
 #define PTSPEC_ATTRIBUTE(name) [[gnu::__##name##__]]
 #else
 #define PTSPEC_ATTRIBUTE(name)
@@ -13401,6 +13398,8 @@ struct pending {
 
 namespace ptspec::trace::detail {
 
+using packet::kind;
+
 /// A packet that waits for others.
 struct pending_packet {
     uint64_t offset = 0;
@@ -13477,7 +13476,7 @@ struct binder_state {
     }
     /// While PacketEn is 0, no FUP follows MODE.TSX: PKT-093.
     constexpr void drop_lone_transaction() noexcept {
-        if (owner_at.kind == packet::kind::mode_tsx) { set(pending::owners_of_fup, false); }
+        if (owner_at.kind == kind::mode_tsx) { set(pending::owners_of_fup, false); }
     }
 };
 
@@ -13491,18 +13490,16 @@ namespace ptspec::trace::detail {
 
 /// The packets that can follow the FUP of an asynchronous event, including those that end it.
 inline constexpr packet::kind_set continues_event = packet::kinds_of(
-    packet::kind::pip, packet::kind::vmcs, packet::kind::mode_exec, packet::kind::tip,
-    packet::kind::tip_pgd);
+    kind::pip, kind::vmcs, kind::mode_exec, kind::tip, kind::tip_pgd);
 
 /// The packets that can share the FUP of one event. PTW, BEP and TRIG do not share their FUP:
 /// each describes one instruction. Source: PKT-188, PKT-222, PKT-273.
 inline constexpr packet::kind_set share_fup = packet::kinds_of(
-    packet::kind::mode_tsx, packet::kind::exstop, packet::kind::mwait, packet::kind::pwre,
-    packet::kind::evd, packet::kind::cfe);
+    kind::mode_tsx, kind::exstop, kind::mwait, kind::pwre, kind::evd, kind::cfe);
 
 constexpr auto may_follow_mode(binder_state const& s) noexcept -> bool {
-    return s.is_any_of(packet::kinds_of(packet::kind::tip, packet::kind::tip_pge)) ||
-           (s.here.kind == packet::kind::fup && !s.has(pending::event | pending::aborting));
+    return s.is_any_of(packet::kinds_of(kind::tip, kind::tip_pge)) ||
+           (s.here.kind == kind::fup && !s.has(pending::event | pending::aborting));
 }
 
 /// True if the packet is part of the event that has begun, or comes while a processor waits for
@@ -13511,29 +13508,27 @@ constexpr auto continues(binder_state const& s, packet::any_packet const& packet
                          bool had_owner) noexcept -> bool {
     if (continues_event.has(s.here.kind)) { return true; }
     if (s.has(pending::aborting)) { return false; }
-    if (s.here.kind == packet::kind::fup) { return had_owner; }
+    if (s.here.kind == kind::fup) { return had_owner; }
     if (packet.is<packet::cfe>()) {
         return packet.as<packet::cfe>().get<packet::cfe::type>() == packet::cfe_type::SIPI;
     }
-    return s.is_any_of(
-        packet::kinds_of(packet::kind::pwre, packet::kind::exstop, packet::kind::pwrx));
+    return s.is_any_of(packet::kinds_of(kind::pwre, kind::exstop, kind::pwrx));
 }
 
 /// Reports a pending MODE.Exec, EVD, owner of a FUP or event if this packet does not continue
 /// it. The latest is checked first.
 constexpr void check_pending(binder_state& s, packet::any_packet const& packet) noexcept {
-    bool const is_fup = s.here.kind == packet::kind::fup;
+    bool const is_fup = s.here.kind == kind::fup;
     if (s.has(pending::mode) && !may_follow_mode(s)) {
-        s.violate(s.here.kind == packet::kind::tip_pgd ? rule::GEN_237
-                  : s.is_any_of(packet::kinds_of(packet::kind::pip, packet::kind::vmcs))
-                      ? rule::GEN_245
-                      : rule::GEN_235,
+        s.violate(s.here.kind == kind::tip_pgd                           ? rule::GEN_237
+                  : s.is_any_of(packet::kinds_of(kind::pip, kind::vmcs)) ? rule::GEN_245
+                                                                         : rule::GEN_235,
                   s.mode_at);
         s.set(pending::mode, false);
     }
     if (s.has(pending::event_data)) {
-        if (!s.is_any_of(packet::kinds_of(packet::kind::evd, packet::kind::cfe))) {
-            s.violate(rule::GEN_302, {s.event_data_at, packet::kind::evd});
+        if (!s.is_any_of(packet::kinds_of(kind::evd, kind::cfe))) {
+            s.violate(rule::GEN_302, {s.event_data_at, kind::evd});
         }
         s.set(pending::event_data, false);
     }
@@ -13544,30 +13539,25 @@ constexpr void check_pending(binder_state& s, packet::any_packet const& packet) 
         s.set(pending::owners_of_fup, false);
     }
     if (s.has(pending::event | pending::aborting) && !continues(s, packet, had_owner)) {
-        s.violate(rule::PKT_077, {s.event_at, packet::kind::fup});
+        s.violate(rule::PKT_077, {s.event_at, kind::fup});
         s.set(pending::event | pending::aborting, false);
     }
 }
 
 /// After a PSB+ with an IP, TIP.PGE must follow directly, unless PacketEn was 1.
 constexpr void check_entry(binder_state& s) noexcept {
-    if (s.is_any_of(
-            packet::kinds_of(packet::kind::mode_exec, packet::kind::pip, packet::kind::tip_pge))) {
-        return;
-    }
-    if (s.has(pending::must_be_entered)) {
-        s.violate(rule::GEN_176, {s.psb.offset, packet::kind::psb});
-    }
+    if (s.is_any_of(packet::kinds_of(kind::mode_exec, kind::pip, kind::tip_pge))) { return; }
+    if (s.has(pending::must_be_entered)) { s.violate(rule::GEN_176, {s.psb.offset, kind::psb}); }
     s.set(pending::must_be_entered, false);
     if (!s.has(pending::doubts)) { s.enter(); }
 }
 
 constexpr void check_pebs_group(binder_state& s) noexcept {
-    bool const is_bep = s.here.kind == packet::kind::bep;
+    bool const is_bep = s.here.kind == kind::bep;
     if (is_bep && !s.has(pending::block | pending::at_start | pending::lost)) {
         s.violate(rule::GEN_320);
     }
-    if (packet::block_kinds.has(s.here.kind) || s.here.kind == packet::kind::bbp) { return; }
+    if (packet::block_kinds.has(s.here.kind) || s.here.kind == kind::bbp) { return; }
     if (s.has(pending::block) && !is_bep) { s.violate(rule::GEN_321); }
     s.set(pending::block, false);
 }
@@ -13712,7 +13702,7 @@ constexpr void drop_event_unless_init(binder_state& s) noexcept {
     if (!s.has(pending::event) || s.has(pending::psb_resumes) || s.execution.code_bits == 16) {
         return;
     }
-    s.violate(rule::PKT_077, {s.event_at, packet::kind::fup});
+    s.violate(rule::PKT_077, {s.event_at, kind::fup});
     s.set(pending::event, false);
 }
 
@@ -13720,21 +13710,21 @@ constexpr auto bind_status(binder_state& s, packet::any_packet const& packet,
                            packet_place place) noexcept -> binding {
     bool agrees = true;
     switch (s.here.kind) {
-        case packet::kind::fup:
+        case kind::fup:
             if (!packet.as<packet::fup>().has_ip()) { s.violate(rule::PKT_078); }
             break;
-        case packet::kind::pip: agrees = s.take(packet.as<packet::pip>(), true); break;
-        case packet::kind::vmcs: s.execution.take(packet.as<packet::vmcs>()); break;
-        case packet::kind::mode_exec:
+        case kind::pip: agrees = s.take(packet.as<packet::pip>(), true); break;
+        case kind::vmcs: s.execution.take(packet.as<packet::vmcs>()); break;
+        case kind::mode_exec:
             agrees = s.take(packet.as<packet::mode_exec>(), true);
             drop_event_unless_init(s);
             break;
-        case packet::kind::mode_tsx: agrees = s.take(packet.as<packet::mode_tsx>(), true); break;
+        case kind::mode_tsx: agrees = s.take(packet.as<packet::mode_tsx>(), true); break;
         default: break;
     }
     if (!agrees) {
         s.violate(rule::GEN_344);
-        s.violated.is_note = s.here.kind == packet::kind::pip;
+        s.violated.is_note = s.here.kind == kind::pip;
     }
     s.psb.add(packet, place);
     return {.to = owner::status, .in_psb_plus = true};
@@ -13897,46 +13887,46 @@ constexpr auto bind_ptw(binder_state& s, bool has_fup) noexcept -> binding {
 constexpr auto bind_by_kind(binder_state& s, packet::any_packet const& packet,
                             bool loses_flow) noexcept -> binding {
     switch (s.here.kind) {
-        case packet::kind::tnt_short:
-        case packet::kind::tnt_long: return bind_tnt(s, loses_flow);
-        case packet::kind::tip: return bind_tip(s);
-        case packet::kind::tip_pge: return bind_tip_pge(s);
-        case packet::kind::tip_pgd: return bind_tip_pgd(s);
-        case packet::kind::fup: return bind_fup(s);
-        case packet::kind::pip:
+        case kind::tnt_short:
+        case kind::tnt_long: return bind_tnt(s, loses_flow);
+        case kind::tip: return bind_tip(s);
+        case kind::tip_pge: return bind_tip_pge(s);
+        case kind::tip_pgd: return bind_tip_pgd(s);
+        case kind::fup: return bind_fup(s);
+        case kind::pip:
             (void)s.take(packet.as<packet::pip>(), s.is_on());
             return bind_pip_or_vmcs(s);
-        case packet::kind::vmcs:
+        case kind::vmcs:
             s.execution.take(packet.as<packet::vmcs>());
             s.known.forget_cr3();
             return bind_pip_or_vmcs(s);
-        case packet::kind::mode_exec: return bind_mode_exec(s, packet.as<packet::mode_exec>());
-        case packet::kind::mode_tsx: return bind_mode_tsx(s, packet.as<packet::mode_tsx>());
-        case packet::kind::tracestop: return bind_trace_stop(s);
-        case packet::kind::ptw: return bind_ptw(s, packet.as<packet::ptw>().get<packet::ptw::IP>());
-        case packet::kind::exstop:
+        case kind::mode_exec: return bind_mode_exec(s, packet.as<packet::mode_exec>());
+        case kind::mode_tsx: return bind_mode_tsx(s, packet.as<packet::mode_tsx>());
+        case kind::tracestop: return bind_trace_stop(s);
+        case kind::ptw: return bind_ptw(s, packet.as<packet::ptw>().get<packet::ptw::IP>());
+        case kind::exstop:
             return expect_fup(s, owner::power, pending::exstop,
                               packet.as<packet::exstop>().get<packet::exstop::IP>());
-        case packet::kind::mwait: return bind_alone(s, owner::power);
-        case packet::kind::pwre: s.set(pending::asleep); return bind_alone(s, owner::power);
-        case packet::kind::pwrx: s.set(pending::asleep, false); return bind_alone(s, owner::power);
-        case packet::kind::bbp: s.set(pending::block); return bind_alone(s, owner::pebs);
-        case packet::kind::bip: return bind_alone(s, owner::pebs);
-        case packet::kind::bep:
+        case kind::mwait: return bind_alone(s, owner::power);
+        case kind::pwre: s.set(pending::asleep); return bind_alone(s, owner::power);
+        case kind::pwrx: s.set(pending::asleep, false); return bind_alone(s, owner::power);
+        case kind::bbp: s.set(pending::block); return bind_alone(s, owner::pebs);
+        case kind::bip: return bind_alone(s, owner::pebs);
+        case kind::bep:
             return expect_fup(s, owner::pebs, pending::pebs,
                               packet.as<packet::bep>().get<packet::bep::IP>());
-        case packet::kind::evd: {
+        case kind::evd: {
             auto found = bind_alone(s, owner::control_flow);
             s.set(pending::event_data);
             s.event_data_at = s.here.offset;
             found.completes = false;
             return found;
         }
-        case packet::kind::cfe:
+        case kind::cfe:
             s.known.take(packet.as<packet::cfe>());
             return expect_fup(s, owner::control_flow, pending::control_flow,
                               packet.as<packet::cfe>().get<packet::cfe::IP>());
-        case packet::kind::trig:
+        case kind::trig:
             return expect_fup(s, owner::trigger, pending::trigger,
                               packet.as<packet::trig>().get<packet::trig::IP>());
         default: return {};
@@ -13945,12 +13935,11 @@ constexpr auto bind_by_kind(binder_state& s, packet::any_packet const& packet,
 
 constexpr auto bind_outside_psb_plus(binder_state& s, packet::any_packet const& packet) noexcept
     -> binding {
-    if (s.here.kind == packet::kind::fup && !packet.as<packet::fup>().has_ip()) {
+    if (s.here.kind == kind::fup && !packet.as<packet::fup>().has_ip()) {
         s.violate(rule::PKT_078);
         if (!s.has(pending::owners_of_fup)) { return {.to = owner::asynchronous}; }
     }
-    bool const shows_off = s.is_any_of(
-        packet::kinds_of(packet::kind::tip_pge, packet::kind::tracestop));
+    bool const shows_off = s.is_any_of(packet::kinds_of(kind::tip_pge, kind::tracestop));
     auto const refuted = shows_off ? refute(s) : resumption::none;
     bool const loses_flow = s.has(pending::event | pending::aborting | pending::abort |
                                   pending::mode);
@@ -13965,15 +13954,14 @@ constexpr auto bind_outside_psb_plus(binder_state& s, packet::any_packet const& 
 constexpr auto bind_packet(binder_state& s, packet::any_packet const& packet,
                            packet_place place) noexcept -> binding {
     switch (s.here.kind) {
-        case packet::kind::psb: return begin_psb_plus(s);
-        case packet::kind::psbend: return end_psb_plus(s);
-        case packet::kind::ovf: return bind_ovf(s);
+        case kind::psb: return begin_psb_plus(s);
+        case kind::psbend: return end_psb_plus(s);
+        case kind::ovf: return bind_ovf(s);
         default: break;
     }
     if (s.has(pending::psb_open)) {
         if (packet::psb_plus_kinds.has(s.here.kind)) { return bind_status(s, packet, place); }
-        bool const is_tnt = s.is_any_of(
-            packet::kinds_of(packet::kind::tnt_short, packet::kind::tnt_long));
+        bool const is_tnt = s.is_any_of(packet::kinds_of(kind::tnt_short, kind::tnt_long));
         s.violate(is_tnt ? rule::GEN_125 : rule::GEN_172);
         s.set(pending::psb_open, false);
         s.known.forget();
@@ -17241,15 +17229,15 @@ template <class State>
 constexpr void add_without_owner(State& s, packet::any_packet const& packet, packet_place place,
                                  binding bound) noexcept {
     switch (packet.kind()) {
-        case packet::kind::cbr:
-        case packet::kind::mnt: {
+        case kind::cbr:
+        case kind::mnt: {
             auto one = s.made(type_of(packet.kind()), packet, place);
             one.is_status = s.binds.in_psb_plus();
             // A CBR or MNT inside a compound event is returned before that event.
             return one.is_status || s.awaits_abort ? s.events.put(one)
                                                    : s.insert(s.events.first_pending(), one);
         }
-        case packet::kind::psb:
+        case kind::psb:
             s.complete_pending();
             if (!s.has_last_ip) [[unlikely]] {
                 s.events.hide_ips();
@@ -17257,7 +17245,7 @@ constexpr void add_without_owner(State& s, packet::any_packet const& packet, pac
                 s.has_last_ip = true;
             }
             return;
-        case packet::kind::psbend: return add_end_of_psb_plus(s, packet, place, bound);
+        case kind::psbend: return add_end_of_psb_plus(s, packet, place, bound);
         default: return;
     }
 }
@@ -17385,11 +17373,10 @@ template <class State>
 constexpr void add_control_flow(State& s, packet::any_packet const& packet, packet_place place,
                                 binding bound, bool lost_before, tracing enabled_before) noexcept {
     switch (packet.kind()) {
-        case packet::kind::tnt_short:
-        case packet::kind::tnt_long: return s.put_ready(event_type::branches, packet, place);
-        case packet::kind::tip:
-            return add_tip(s, packet, place, bound, lost_before, enabled_before);
-        case packet::kind::tip_pge: {
+        case kind::tnt_short:
+        case kind::tnt_long: return s.put_ready(event_type::branches, packet, place);
+        case kind::tip: return add_tip(s, packet, place, bound, lost_before, enabled_before);
+        case kind::tip_pge: {
             auto one = s.made(event_type::enabled, packet, place);
             one.has_ip = packet.as<packet::tip_pge>().has_ip();
             one.ip = one.has_ip ? place.ip : 0;
@@ -17397,8 +17384,8 @@ constexpr void add_control_flow(State& s, packet::any_packet const& packet, pack
             s.add_ready(one);
             return add_ready_mode(s, mode, place.ip);
         }
-        case packet::kind::tip_pgd: return add_tip_pgd(s, packet, place, bound);
-        case packet::kind::fup:
+        case kind::tip_pgd: return add_tip_pgd(s, packet, place, bound);
+        case kind::fup:
             if (bound.to == owner::interrupt_flag) {
                 return add_ready_mode(s, take_mode(s), place.ip);
             }
@@ -17422,17 +17409,17 @@ template <class State>
 constexpr void add_transaction(State& s, packet::any_packet const& packet, packet_place place,
                                binding bound) noexcept {
     switch (packet.kind()) {
-        case packet::kind::mode_tsx:
+        case kind::mode_tsx:
             s.complete_pending();
             (void)s.put(event_type::transaction, packet, place);
             if (bound.completes) { s.complete_pending(); }
             return;
-        case packet::kind::fup: {
+        case kind::fup: {
             s.complete_pending_at(place.ip);
             if (bound.completes) { return; }
             return s.put(event_type::async_branch, packet, place).set_ip(place.ip);
         }
-        case packet::kind::tip: return add_tip(s, packet, place, bound, false, tracing::on);
+        case kind::tip: return add_tip(s, packet, place, bound, false, tracing::on);
         default: return add_tip_pgd(s, packet, place, bound);
     }
 }
@@ -17456,21 +17443,21 @@ constexpr void add_value(State& s, packet::any_packet const& packet, packet_plac
     }
     event& one = s.put(type_of(packet.kind()), packet, place);
     switch (packet.kind()) {
-        case packet::kind::tracestop:
+        case kind::tracestop:
             one.has_ip = s.disabled.is_known;
             one.ip = s.disabled.ip;
             return s.complete_pending();
-        case packet::kind::pwrx:
+        case kind::pwrx:
             one.has_ip = s.stopped.is_known;
             one.ip = s.stopped.ip;
             s.stopped = {};
             return s.complete_pending();
-        case packet::kind::bbp:
-        case packet::kind::bip: return s.complete_pending();
-        case packet::kind::mwait:
-        case packet::kind::pwre:
-        case packet::kind::evd: return;
-        case packet::kind::cfe:  // a compound event may follow
+        case kind::bbp:
+        case kind::bip: return s.complete_pending();
+        case kind::mwait:
+        case kind::pwre:
+        case kind::evd: return;
+        case kind::cfe:  // a compound event may follow
             if (s.binds.state().enabled != tracing::off) { return; }
             break;
         default: break;
@@ -17632,7 +17619,6 @@ template <class State>
 PTSPEC_ATTRIBUTE(noinline)
 constexpr auto bind_after(State& s, packet::any_packet const& packet, packet_place place,
                           event* next, bool nothing_pending) noexcept -> after_binding {
-    using packet::kind;
     constexpr packet::kind_set changes_state = packet::kinds_of(kind::pip, kind::vmcs,
                                                                 kind::mode_exec, kind::mode_tsx);
     if (nothing_pending) { s.events.set_end_of_ready(next); }

@@ -10,6 +10,8 @@
 
 namespace ptspec::trace::detail {
 
+using packet::kind;
+
 /// A packet that waits for others.
 struct pending_packet {
     uint64_t offset = 0;
@@ -86,7 +88,7 @@ struct binder_state {
     }
     /// While PacketEn is 0, no FUP follows MODE.TSX: PKT-093.
     constexpr void drop_lone_transaction() noexcept {
-        if (owner_at.kind == packet::kind::mode_tsx) { set(pending::owners_of_fup, false); }
+        if (owner_at.kind == kind::mode_tsx) { set(pending::owners_of_fup, false); }
     }
 };
 

@@ -95,7 +95,6 @@ template <class State>
 PTSPEC_ATTRIBUTE(noinline)
 constexpr auto bind_after(State& s, packet::any_packet const& packet, packet_place place,
                           event* next, bool nothing_pending) noexcept -> after_binding {
-    using packet::kind;
     constexpr packet::kind_set changes_state = packet::kinds_of(kind::pip, kind::vmcs,
                                                                 kind::mode_exec, kind::mode_tsx);
     if (nothing_pending) { s.events.set_end_of_ready(next); }

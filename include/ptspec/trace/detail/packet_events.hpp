@@ -53,15 +53,15 @@ template <class State>
 constexpr void add_without_owner(State& s, packet::any_packet const& packet, packet_place place,
                                  binding bound) noexcept {
     switch (packet.kind()) {
-        case packet::kind::cbr:
-        case packet::kind::mnt: {
+        case kind::cbr:
+        case kind::mnt: {
             auto one = s.made(type_of(packet.kind()), packet, place);
             one.is_status = s.binds.in_psb_plus();
             // A CBR or MNT inside a compound event is returned before that event.
             return one.is_status || s.awaits_abort ? s.events.put(one)
                                                    : s.insert(s.events.first_pending(), one);
         }
-        case packet::kind::psb:
+        case kind::psb:
             s.complete_pending();
             if (!s.has_last_ip) [[unlikely]] {
                 s.events.hide_ips();
@@ -69,7 +69,7 @@ constexpr void add_without_owner(State& s, packet::any_packet const& packet, pac
                 s.has_last_ip = true;
             }
             return;
-        case packet::kind::psbend: return add_end_of_psb_plus(s, packet, place, bound);
+        case kind::psbend: return add_end_of_psb_plus(s, packet, place, bound);
         default: return;
     }
 }
@@ -197,11 +197,10 @@ template <class State>
 constexpr void add_control_flow(State& s, packet::any_packet const& packet, packet_place place,
                                 binding bound, bool lost_before, tracing enabled_before) noexcept {
     switch (packet.kind()) {
-        case packet::kind::tnt_short:
-        case packet::kind::tnt_long: return s.put_ready(event_type::branches, packet, place);
-        case packet::kind::tip:
-            return add_tip(s, packet, place, bound, lost_before, enabled_before);
-        case packet::kind::tip_pge: {
+        case kind::tnt_short:
+        case kind::tnt_long: return s.put_ready(event_type::branches, packet, place);
+        case kind::tip: return add_tip(s, packet, place, bound, lost_before, enabled_before);
+        case kind::tip_pge: {
             auto one = s.made(event_type::enabled, packet, place);
             one.has_ip = packet.as<packet::tip_pge>().has_ip();
             one.ip = one.has_ip ? place.ip : 0;
@@ -209,8 +208,8 @@ constexpr void add_control_flow(State& s, packet::any_packet const& packet, pack
             s.add_ready(one);
             return add_ready_mode(s, mode, place.ip);
         }
-        case packet::kind::tip_pgd: return add_tip_pgd(s, packet, place, bound);
-        case packet::kind::fup:
+        case kind::tip_pgd: return add_tip_pgd(s, packet, place, bound);
+        case kind::fup:
             if (bound.to == owner::interrupt_flag) {
                 return add_ready_mode(s, take_mode(s), place.ip);
             }
@@ -234,17 +233,17 @@ template <class State>
 constexpr void add_transaction(State& s, packet::any_packet const& packet, packet_place place,
                                binding bound) noexcept {
     switch (packet.kind()) {
-        case packet::kind::mode_tsx:
+        case kind::mode_tsx:
             s.complete_pending();
             (void)s.put(event_type::transaction, packet, place);
             if (bound.completes) { s.complete_pending(); }
             return;
-        case packet::kind::fup: {
+        case kind::fup: {
             s.complete_pending_at(place.ip);
             if (bound.completes) { return; }
             return s.put(event_type::async_branch, packet, place).set_ip(place.ip);
         }
-        case packet::kind::tip: return add_tip(s, packet, place, bound, false, tracing::on);
+        case kind::tip: return add_tip(s, packet, place, bound, false, tracing::on);
         default: return add_tip_pgd(s, packet, place, bound);
     }
 }
@@ -268,21 +267,21 @@ constexpr void add_value(State& s, packet::any_packet const& packet, packet_plac
     }
     event& one = s.put(type_of(packet.kind()), packet, place);
     switch (packet.kind()) {
-        case packet::kind::tracestop:
+        case kind::tracestop:
             one.has_ip = s.disabled.is_known;
             one.ip = s.disabled.ip;
             return s.complete_pending();
-        case packet::kind::pwrx:
+        case kind::pwrx:
             one.has_ip = s.stopped.is_known;
             one.ip = s.stopped.ip;
             s.stopped = {};
             return s.complete_pending();
-        case packet::kind::bbp:
-        case packet::kind::bip: return s.complete_pending();
-        case packet::kind::mwait:
-        case packet::kind::pwre:
-        case packet::kind::evd: return;
-        case packet::kind::cfe:  // a compound event may follow
+        case kind::bbp:
+        case kind::bip: return s.complete_pending();
+        case kind::mwait:
+        case kind::pwre:
+        case kind::evd: return;
+        case kind::cfe:  // a compound event may follow
             if (s.binds.state().enabled != tracing::off) { return; }
             break;
         default: break;

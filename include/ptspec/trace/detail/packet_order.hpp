@@ -9,18 +9,16 @@ namespace ptspec::trace::detail {
 
 /// The packets that can follow the FUP of an asynchronous event, including those that end it.
 inline constexpr packet::kind_set continues_event = packet::kinds_of(
-    packet::kind::pip, packet::kind::vmcs, packet::kind::mode_exec, packet::kind::tip,
-    packet::kind::tip_pgd);
+    kind::pip, kind::vmcs, kind::mode_exec, kind::tip, kind::tip_pgd);
 
 /// The packets that can share the FUP of one event. PTW, BEP and TRIG do not share their FUP:
 /// each describes one instruction. Source: PKT-188, PKT-222, PKT-273.
 inline constexpr packet::kind_set share_fup = packet::kinds_of(
-    packet::kind::mode_tsx, packet::kind::exstop, packet::kind::mwait, packet::kind::pwre,
-    packet::kind::evd, packet::kind::cfe);
+    kind::mode_tsx, kind::exstop, kind::mwait, kind::pwre, kind::evd, kind::cfe);
 
 constexpr auto may_follow_mode(binder_state const& s) noexcept -> bool {
-    return s.is_any_of(packet::kinds_of(packet::kind::tip, packet::kind::tip_pge)) ||
-           (s.here.kind == packet::kind::fup && !s.has(pending::event | pending::aborting));
+    return s.is_any_of(packet::kinds_of(kind::tip, kind::tip_pge)) ||
+           (s.here.kind == kind::fup && !s.has(pending::event | pending::aborting));
 }
 
 /// True if the packet is part of the event that has begun, or comes while a processor waits for
@@ -29,29 +27,27 @@ constexpr auto continues(binder_state const& s, packet::any_packet const& packet
                          bool had_owner) noexcept -> bool {
     if (continues_event.has(s.here.kind)) { return true; }
     if (s.has(pending::aborting)) { return false; }
-    if (s.here.kind == packet::kind::fup) { return had_owner; }
+    if (s.here.kind == kind::fup) { return had_owner; }
     if (packet.is<packet::cfe>()) {
         return packet.as<packet::cfe>().get<packet::cfe::type>() == packet::cfe_type::SIPI;
     }
-    return s.is_any_of(
-        packet::kinds_of(packet::kind::pwre, packet::kind::exstop, packet::kind::pwrx));
+    return s.is_any_of(packet::kinds_of(kind::pwre, kind::exstop, kind::pwrx));
 }
 
 /// Reports a pending MODE.Exec, EVD, owner of a FUP or event if this packet does not continue
 /// it. The latest is checked first.
 constexpr void check_pending(binder_state& s, packet::any_packet const& packet) noexcept {
-    bool const is_fup = s.here.kind == packet::kind::fup;
+    bool const is_fup = s.here.kind == kind::fup;
     if (s.has(pending::mode) && !may_follow_mode(s)) {
-        s.violate(s.here.kind == packet::kind::tip_pgd ? rule::GEN_237
-                  : s.is_any_of(packet::kinds_of(packet::kind::pip, packet::kind::vmcs))
-                      ? rule::GEN_245
-                      : rule::GEN_235,
+        s.violate(s.here.kind == kind::tip_pgd                           ? rule::GEN_237
+                  : s.is_any_of(packet::kinds_of(kind::pip, kind::vmcs)) ? rule::GEN_245
+                                                                         : rule::GEN_235,
                   s.mode_at);
         s.set(pending::mode, false);
     }
     if (s.has(pending::event_data)) {
-        if (!s.is_any_of(packet::kinds_of(packet::kind::evd, packet::kind::cfe))) {
-            s.violate(rule::GEN_302, {s.event_data_at, packet::kind::evd});
+        if (!s.is_any_of(packet::kinds_of(kind::evd, kind::cfe))) {
+            s.violate(rule::GEN_302, {s.event_data_at, kind::evd});
         }
         s.set(pending::event_data, false);
     }
@@ -62,30 +58,25 @@ constexpr void check_pending(binder_state& s, packet::any_packet const& packet) 
         s.set(pending::owners_of_fup, false);
     }
     if (s.has(pending::event | pending::aborting) && !continues(s, packet, had_owner)) {
-        s.violate(rule::PKT_077, {s.event_at, packet::kind::fup});
+        s.violate(rule::PKT_077, {s.event_at, kind::fup});
         s.set(pending::event | pending::aborting, false);
     }
 }
 
 /// After a PSB+ with an IP, TIP.PGE must follow directly, unless PacketEn was 1.
 constexpr void check_entry(binder_state& s) noexcept {
-    if (s.is_any_of(
-            packet::kinds_of(packet::kind::mode_exec, packet::kind::pip, packet::kind::tip_pge))) {
-        return;
-    }
-    if (s.has(pending::must_be_entered)) {
-        s.violate(rule::GEN_176, {s.psb.offset, packet::kind::psb});
-    }
+    if (s.is_any_of(packet::kinds_of(kind::mode_exec, kind::pip, kind::tip_pge))) { return; }
+    if (s.has(pending::must_be_entered)) { s.violate(rule::GEN_176, {s.psb.offset, kind::psb}); }
     s.set(pending::must_be_entered, false);
     if (!s.has(pending::doubts)) { s.enter(); }
 }
 
 constexpr void check_pebs_group(binder_state& s) noexcept {
-    bool const is_bep = s.here.kind == packet::kind::bep;
+    bool const is_bep = s.here.kind == kind::bep;
     if (is_bep && !s.has(pending::block | pending::at_start | pending::lost)) {
         s.violate(rule::GEN_320);
     }
-    if (packet::block_kinds.has(s.here.kind) || s.here.kind == packet::kind::bbp) { return; }
+    if (packet::block_kinds.has(s.here.kind) || s.here.kind == kind::bbp) { return; }
     if (s.has(pending::block) && !is_bep) { s.violate(rule::GEN_321); }
     s.set(pending::block, false);
 }

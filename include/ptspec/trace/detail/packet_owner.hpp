@@ -149,46 +149,46 @@ constexpr auto bind_ptw(binder_state& s, bool has_fup) noexcept -> binding {
 constexpr auto bind_by_kind(binder_state& s, packet::any_packet const& packet,
                             bool loses_flow) noexcept -> binding {
     switch (s.here.kind) {
-        case packet::kind::tnt_short:
-        case packet::kind::tnt_long: return bind_tnt(s, loses_flow);
-        case packet::kind::tip: return bind_tip(s);
-        case packet::kind::tip_pge: return bind_tip_pge(s);
-        case packet::kind::tip_pgd: return bind_tip_pgd(s);
-        case packet::kind::fup: return bind_fup(s);
-        case packet::kind::pip:
+        case kind::tnt_short:
+        case kind::tnt_long: return bind_tnt(s, loses_flow);
+        case kind::tip: return bind_tip(s);
+        case kind::tip_pge: return bind_tip_pge(s);
+        case kind::tip_pgd: return bind_tip_pgd(s);
+        case kind::fup: return bind_fup(s);
+        case kind::pip:
             (void)s.take(packet.as<packet::pip>(), s.is_on());
             return bind_pip_or_vmcs(s);
-        case packet::kind::vmcs:
+        case kind::vmcs:
             s.execution.take(packet.as<packet::vmcs>());
             s.known.forget_cr3();
             return bind_pip_or_vmcs(s);
-        case packet::kind::mode_exec: return bind_mode_exec(s, packet.as<packet::mode_exec>());
-        case packet::kind::mode_tsx: return bind_mode_tsx(s, packet.as<packet::mode_tsx>());
-        case packet::kind::tracestop: return bind_trace_stop(s);
-        case packet::kind::ptw: return bind_ptw(s, packet.as<packet::ptw>().get<packet::ptw::IP>());
-        case packet::kind::exstop:
+        case kind::mode_exec: return bind_mode_exec(s, packet.as<packet::mode_exec>());
+        case kind::mode_tsx: return bind_mode_tsx(s, packet.as<packet::mode_tsx>());
+        case kind::tracestop: return bind_trace_stop(s);
+        case kind::ptw: return bind_ptw(s, packet.as<packet::ptw>().get<packet::ptw::IP>());
+        case kind::exstop:
             return expect_fup(s, owner::power, pending::exstop,
                               packet.as<packet::exstop>().get<packet::exstop::IP>());
-        case packet::kind::mwait: return bind_alone(s, owner::power);
-        case packet::kind::pwre: s.set(pending::asleep); return bind_alone(s, owner::power);
-        case packet::kind::pwrx: s.set(pending::asleep, false); return bind_alone(s, owner::power);
-        case packet::kind::bbp: s.set(pending::block); return bind_alone(s, owner::pebs);
-        case packet::kind::bip: return bind_alone(s, owner::pebs);
-        case packet::kind::bep:
+        case kind::mwait: return bind_alone(s, owner::power);
+        case kind::pwre: s.set(pending::asleep); return bind_alone(s, owner::power);
+        case kind::pwrx: s.set(pending::asleep, false); return bind_alone(s, owner::power);
+        case kind::bbp: s.set(pending::block); return bind_alone(s, owner::pebs);
+        case kind::bip: return bind_alone(s, owner::pebs);
+        case kind::bep:
             return expect_fup(s, owner::pebs, pending::pebs,
                               packet.as<packet::bep>().get<packet::bep::IP>());
-        case packet::kind::evd: {
+        case kind::evd: {
             auto found = bind_alone(s, owner::control_flow);
             s.set(pending::event_data);
             s.event_data_at = s.here.offset;
             found.completes = false;
             return found;
         }
-        case packet::kind::cfe:
+        case kind::cfe:
             s.known.take(packet.as<packet::cfe>());
             return expect_fup(s, owner::control_flow, pending::control_flow,
                               packet.as<packet::cfe>().get<packet::cfe::IP>());
-        case packet::kind::trig:
+        case kind::trig:
             return expect_fup(s, owner::trigger, pending::trigger,
                               packet.as<packet::trig>().get<packet::trig::IP>());
         default: return {};
@@ -197,12 +197,11 @@ constexpr auto bind_by_kind(binder_state& s, packet::any_packet const& packet,
 
 constexpr auto bind_outside_psb_plus(binder_state& s, packet::any_packet const& packet) noexcept
     -> binding {
-    if (s.here.kind == packet::kind::fup && !packet.as<packet::fup>().has_ip()) {
+    if (s.here.kind == kind::fup && !packet.as<packet::fup>().has_ip()) {
         s.violate(rule::PKT_078);
         if (!s.has(pending::owners_of_fup)) { return {.to = owner::asynchronous}; }
     }
-    bool const shows_off = s.is_any_of(
-        packet::kinds_of(packet::kind::tip_pge, packet::kind::tracestop));
+    bool const shows_off = s.is_any_of(packet::kinds_of(kind::tip_pge, kind::tracestop));
     auto const refuted = shows_off ? refute(s) : resumption::none;
     bool const loses_flow = s.has(pending::event | pending::aborting | pending::abort |
                                   pending::mode);
@@ -217,15 +216,14 @@ constexpr auto bind_outside_psb_plus(binder_state& s, packet::any_packet const& 
 constexpr auto bind_packet(binder_state& s, packet::any_packet const& packet,
                            packet_place place) noexcept -> binding {
     switch (s.here.kind) {
-        case packet::kind::psb: return begin_psb_plus(s);
-        case packet::kind::psbend: return end_psb_plus(s);
-        case packet::kind::ovf: return bind_ovf(s);
+        case kind::psb: return begin_psb_plus(s);
+        case kind::psbend: return end_psb_plus(s);
+        case kind::ovf: return bind_ovf(s);
         default: break;
     }
     if (s.has(pending::psb_open)) {
         if (packet::psb_plus_kinds.has(s.here.kind)) { return bind_status(s, packet, place); }
-        bool const is_tnt = s.is_any_of(
-            packet::kinds_of(packet::kind::tnt_short, packet::kind::tnt_long));
+        bool const is_tnt = s.is_any_of(packet::kinds_of(kind::tnt_short, kind::tnt_long));
         s.violate(is_tnt ? rule::GEN_125 : rule::GEN_172);
         s.set(pending::psb_open, false);
         s.known.forget();

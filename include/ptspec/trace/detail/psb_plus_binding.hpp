@@ -59,7 +59,7 @@ constexpr void drop_event_unless_init(binder_state& s) noexcept {
     if (!s.has(pending::event) || s.has(pending::psb_resumes) || s.execution.code_bits == 16) {
         return;
     }
-    s.violate(rule::PKT_077, {s.event_at, packet::kind::fup});
+    s.violate(rule::PKT_077, {s.event_at, kind::fup});
     s.set(pending::event, false);
 }
 
@@ -67,21 +67,21 @@ constexpr auto bind_status(binder_state& s, packet::any_packet const& packet,
                            packet_place place) noexcept -> binding {
     bool agrees = true;
     switch (s.here.kind) {
-        case packet::kind::fup:
+        case kind::fup:
             if (!packet.as<packet::fup>().has_ip()) { s.violate(rule::PKT_078); }
             break;
-        case packet::kind::pip: agrees = s.take(packet.as<packet::pip>(), true); break;
-        case packet::kind::vmcs: s.execution.take(packet.as<packet::vmcs>()); break;
-        case packet::kind::mode_exec:
+        case kind::pip: agrees = s.take(packet.as<packet::pip>(), true); break;
+        case kind::vmcs: s.execution.take(packet.as<packet::vmcs>()); break;
+        case kind::mode_exec:
             agrees = s.take(packet.as<packet::mode_exec>(), true);
             drop_event_unless_init(s);
             break;
-        case packet::kind::mode_tsx: agrees = s.take(packet.as<packet::mode_tsx>(), true); break;
+        case kind::mode_tsx: agrees = s.take(packet.as<packet::mode_tsx>(), true); break;
         default: break;
     }
     if (!agrees) {
         s.violate(rule::GEN_344);
-        s.violated.is_note = s.here.kind == packet::kind::pip;
+        s.violated.is_note = s.here.kind == kind::pip;
     }
     s.psb.add(packet, place);
     return {.to = owner::status, .in_psb_plus = true};
