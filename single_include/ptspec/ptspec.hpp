@@ -19946,7 +19946,7 @@ public:
     [[nodiscard]] constexpr auto needs_pip() const noexcept -> bool {
         return where_ == traced_in::both;
     }
-    /// Packets of several guests are told apart by VMCS packets.
+    /// With several guests, VMCS packets show to which guest a packet belongs.
     [[nodiscard]] constexpr auto needs_vmcs() const noexcept -> bool {
         return wanted_vmcs_ != part_options::any_vmcs;
     }
@@ -20174,7 +20174,7 @@ public:
 
     /// The TIP.PGD of a VM exit was written.
     [[nodiscard]] constexpr auto has_exit() const noexcept -> bool { return exit_.has_pgd; }
-    /// Tracing goes on in the result at the IP of the last PSB+.
+    /// In the result, tracing resumes at the IP of the last PSB+.
     [[nodiscard]] constexpr auto has_start() const noexcept -> bool { return start_.is_known; }
 
     /// The last VM exit can no longer be hidden.
@@ -20364,7 +20364,7 @@ struct held_psb_plus {
 
 // ---- ptspec/edit/detail/part/keeper.hpp ----
 
-/// What happens with each packet of a trace of which a part is kept.
+/// Decides for each packet of a trace whether it is kept, changed or removed.
 namespace ptspec::edit::detail {
 
 /// Reads a trace, and keeps or removes each packet: `side_` says whose it is, `flow_` writes it.

@@ -67,7 +67,7 @@ struct part {
     }
 };
 
-/// A trace of which a part is kept, and what is left of it.
+/// A trace, and the part of it that is kept.
 constexpr auto keeps(std::string_view text, edit::part_options const& how, std::string_view wanted)
     -> bool {
     part const one{text, how};

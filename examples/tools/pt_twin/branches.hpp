@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// Conditional branches, of which many are one event.
+// Conditional branches: one event has many of them.
 
 #include "twin_state.hpp"
 

@@ -37,7 +37,7 @@ public:
     [[nodiscard]] constexpr auto needs_pip() const noexcept -> bool {
         return where_ == traced_in::both;
     }
-    /// Packets of several guests are told apart by VMCS packets.
+    /// With several guests, VMCS packets show to which guest a packet belongs.
     [[nodiscard]] constexpr auto needs_vmcs() const noexcept -> bool {
         return wanted_vmcs_ != part_options::any_vmcs;
     }

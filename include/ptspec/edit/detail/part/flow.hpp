@@ -38,7 +38,7 @@ public:
 
     /// The TIP.PGD of a VM exit was written.
     [[nodiscard]] constexpr auto has_exit() const noexcept -> bool { return exit_.has_pgd; }
-    /// Tracing goes on in the result at the IP of the last PSB+.
+    /// In the result, tracing resumes at the IP of the last PSB+.
     [[nodiscard]] constexpr auto has_start() const noexcept -> bool { return start_.is_known; }
 
     /// The last VM exit can no longer be hidden.

@@ -7,7 +7,7 @@
 #include <ptspec/edit/vmx_packets.hpp>
 #include <ptspec/trace/binder.hpp>
 
-/// What happens with each packet of a trace of which a part is kept.
+/// Decides for each packet of a trace whether it is kept, changed or removed.
 namespace ptspec::edit::detail {
 
 /// Reads a trace, and keeps or removes each packet: `side_` says whose it is, `flow_` writes it.
