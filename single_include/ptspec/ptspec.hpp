@@ -15863,7 +15863,7 @@ namespace ptspec::trace {
 /// This is not guaranteed for a reader with a hook.
 template <class Packets = packet::all>
 [[nodiscard]] constexpr auto find_split_point(byte_view trace, size_t from,
-                                              reader_options options = {}) -> size_t {
+                                              reader_options options = {}) noexcept -> size_t {
     size_t here = find_psb(trace, from);
     if (here == npos) { return trace.size(); }
     // A reader reaches each PSB after any bytes: no packet other than a PSB is long enough to cover
@@ -15883,6 +15883,44 @@ template <class Packets = packet::all>
     return trace.size();
 }
 
+/// Iterates over the parts of a trace, in order: at most `count`, about equal in size, not empty.
+/// `Parts` has `split_point(from)`: the first offset, `from` or later, at which the trace can be
+/// split, or its size; and `part(begin, end)`: what is given to the user.
+template <class Parts>
+class part_iterator {
+public:
+    struct end_of_trace {};
+
+    constexpr part_iterator(Parts const& parts, size_t trace_size, size_t count) noexcept
+        : parts_{parts}, size_{trace_size}, count_{count == 0 ? 1 : count} {
+        find_end();
+    }
+
+    constexpr auto operator*() const noexcept { return parts_.part(begin_, end_); }
+    constexpr auto operator++() noexcept -> part_iterator& {
+        begin_ = end_;
+        number_ += 1;
+        find_end();
+        return *this;
+    }
+    constexpr auto operator==(end_of_trace) const noexcept -> bool { return begin_ == size_; }
+
+private:
+    constexpr void find_end() noexcept {
+        end_ = size_;
+        if (begin_ == size_ || number_ >= count_) { return; }
+        size_t const wanted = size_ / count_ * number_;
+        end_ = parts_.split_point(wanted > begin_ ? wanted : begin_ + 1);
+    }
+
+    Parts const& parts_;
+    size_t size_;
+    size_t count_;
+    size_t number_ = 1;  ///< of the part, counted from 1
+    size_t begin_ = 0;
+    size_t end_ = 0;
+};
+
 /// The parts of a trace, in order: at most `count`, about equal in size, not empty: `for (byte_view
 /// part : split{trace, 4})`. The parts, decoded in order, give the items of the whole trace, apart
 /// from offsets. This is not guaranteed for a reader with a hook. The first part begins where the
@@ -15894,52 +15932,29 @@ template <class Packets = packet::all>
 template <class Packets = packet::all>
 class split {
 public:
+    using iterator = part_iterator<split>;
+
     constexpr split(borrowed_bytes whole, size_t count, reader_options options = {}) noexcept
-        : trace_{whole.view()},
-          size_{trace_.size() / (count == 0 ? 1 : count)},
-          count_{count},
-          options_{options} {}
+        : trace_{whole.view()}, count_{count}, options_{options} {}
 
-    struct end_of_trace {};
-
-    class iterator {
-    public:
-        constexpr explicit iterator(split const& range)
-            : range_{range}, end_{range.split_point_after(0, 1)} {}
-
-        constexpr auto operator*() const noexcept -> byte_view {
-            return range_.trace_.from(begin_).first(end_ - begin_);
-        }
-        constexpr auto operator++() -> iterator& {
-            begin_ = end_;
-            number_ += 1;
-            end_ = range_.split_point_after(begin_, number_);
-            return *this;
-        }
-        constexpr auto operator==(end_of_trace) const noexcept -> bool {
-            return begin_ == range_.trace_.size();
-        }
-
-    private:
-        split const& range_;
-        size_t begin_ = 0;
-        size_t end_;
-        size_t number_ = 1;
-    };
-
-    [[nodiscard]] constexpr auto begin() const -> iterator { return iterator{*this}; }
-    [[nodiscard]] constexpr auto end() const noexcept -> end_of_trace { return {}; }
+    [[nodiscard]] constexpr auto begin() const noexcept -> iterator {
+        return {*this, trace_.size(), count_};
+    }
+    [[nodiscard]] constexpr auto end() const noexcept -> typename iterator::end_of_trace {
+        return {};
+    }
 
 private:
-    /// The end of part `number`, counted from 1, which begins at `begin`.
-    [[nodiscard]] constexpr auto split_point_after(size_t begin, size_t number) const -> size_t {
-        if (number >= count_) { return trace_.size(); }
-        size_t const wanted = size_ * number;
-        return find_split_point<Packets>(trace_, wanted > begin ? wanted : begin + 1, options_);
+    friend iterator;
+
+    [[nodiscard]] constexpr auto split_point(size_t from) const noexcept -> size_t {
+        return find_split_point<Packets>(trace_, from, options_);
+    }
+    [[nodiscard]] constexpr auto part(size_t begin, size_t end) const noexcept -> byte_view {
+        return trace_.from(begin).first(end - begin);
     }
 
     byte_view trace_;
-    size_t size_;
     size_t count_;
     reader_options options_;
 };
@@ -31551,57 +31566,35 @@ struct split_check {
 template <class Packets = packet::all>  // a plain class doubles the cost of including flow.hpp
 class parts {
 public:
+    using iterator = trace::part_iterator<parts>;
+
     /// `quirks` must be the quirks in the options of the walkers.
     constexpr parts(borrowed_bytes whole, size_t count, cpu::quirk_set quirks = {}) noexcept
-        : trace_{whole.view()}, count_{count == 0 ? 1 : count}, quirks_{quirks} {}
+        : trace_{whole.view()}, count_{count}, quirks_{quirks} {}
 
-    struct end_of_trace {};
-
-    class iterator {
-    public:
-        constexpr explicit iterator(parts const& range) noexcept : range_{range} { cut(); }
-        constexpr auto operator*() const noexcept -> part const& { return part_; }
-        constexpr auto operator++() noexcept -> iterator& {
-            begin_ = end_;
-            ++number_;
-            cut();
-            return *this;
-        }
-        constexpr auto operator==(end_of_trace) const noexcept -> bool {
-            return begin_ == range_.trace_.size();
-        }
-
-    private:
-        constexpr void cut() noexcept {
-            if (begin_ == range_.trace_.size()) { return; }
-            end_ = range_.cut_after(begin_, number_);
-            part_ = {range_.trace_.from(begin_), begin_};
-            if (end_ == range_.trace_.size()) { return; }
-            part_.bytes = part_.bytes.first(range_.end_of_psb_plus(end_) - begin_);
-            part_.until = end_ - begin_;
-        }
-
-        parts const& range_;
-        size_t begin_ = 0;
-        size_t end_ = 0;
-        size_t number_ = 1;
-        part part_{};
-    };
-
-    [[nodiscard]] constexpr auto begin() const noexcept -> iterator { return iterator{*this}; }
-    [[nodiscard]] constexpr auto end() const noexcept -> end_of_trace { return {}; }
+    [[nodiscard]] constexpr auto begin() const noexcept -> iterator {
+        return {*this, trace_.size(), count_};
+    }
+    [[nodiscard]] constexpr auto end() const noexcept -> typename iterator::end_of_trace {
+        return {};
+    }
 
 private:
-    /// Where part `number`, which begins at `begin`, ends.
-    [[nodiscard]] constexpr auto cut_after(size_t begin, size_t number) const noexcept -> size_t {
-        if (number >= count_) { return trace_.size(); }
-        size_t const wanted = trace_.size() / count_ * number;
-        size_t from = wanted > begin ? wanted : begin + 1;
+    friend iterator;
+
+    [[nodiscard]] constexpr auto split_point(size_t from) const noexcept -> size_t {
         for (;;) {
             size_t const here = trace::find_split_point<Packets>(trace_, from);
             if (here == trace_.size() || end_of_psb_plus(here) != 0) { return here; }
             from = here + 1;
         }
+    }
+    [[nodiscard]] constexpr auto part(size_t begin, size_t end) const noexcept -> flow::part {
+        flow::part found{trace_.from(begin), begin};
+        if (end == trace_.size()) { return found; }
+        found.bytes = found.bytes.first(end_of_psb_plus(end) - begin);
+        found.until = end - begin;
+        return found;
     }
     /// The end of the PSB+ at a PSB; 0 if the trace cannot be cut there.
     [[nodiscard]] constexpr auto end_of_psb_plus(size_t psb) const noexcept -> size_t {

@@ -84,57 +84,35 @@ struct split_check {
 template <class Packets = packet::all>  // a plain class doubles the cost of including flow.hpp
 class parts {
 public:
+    using iterator = trace::part_iterator<parts>;
+
     /// `quirks` must be the quirks in the options of the walkers.
     constexpr parts(borrowed_bytes whole, size_t count, cpu::quirk_set quirks = {}) noexcept
-        : trace_{whole.view()}, count_{count == 0 ? 1 : count}, quirks_{quirks} {}
+        : trace_{whole.view()}, count_{count}, quirks_{quirks} {}
 
-    struct end_of_trace {};
-
-    class iterator {
-    public:
-        constexpr explicit iterator(parts const& range) noexcept : range_{range} { cut(); }
-        constexpr auto operator*() const noexcept -> part const& { return part_; }
-        constexpr auto operator++() noexcept -> iterator& {
-            begin_ = end_;
-            ++number_;
-            cut();
-            return *this;
-        }
-        constexpr auto operator==(end_of_trace) const noexcept -> bool {
-            return begin_ == range_.trace_.size();
-        }
-
-    private:
-        constexpr void cut() noexcept {
-            if (begin_ == range_.trace_.size()) { return; }
-            end_ = range_.cut_after(begin_, number_);
-            part_ = {range_.trace_.from(begin_), begin_};
-            if (end_ == range_.trace_.size()) { return; }
-            part_.bytes = part_.bytes.first(range_.end_of_psb_plus(end_) - begin_);
-            part_.until = end_ - begin_;
-        }
-
-        parts const& range_;
-        size_t begin_ = 0;
-        size_t end_ = 0;
-        size_t number_ = 1;
-        part part_{};
-    };
-
-    [[nodiscard]] constexpr auto begin() const noexcept -> iterator { return iterator{*this}; }
-    [[nodiscard]] constexpr auto end() const noexcept -> end_of_trace { return {}; }
+    [[nodiscard]] constexpr auto begin() const noexcept -> iterator {
+        return {*this, trace_.size(), count_};
+    }
+    [[nodiscard]] constexpr auto end() const noexcept -> typename iterator::end_of_trace {
+        return {};
+    }
 
 private:
-    /// Where part `number`, which begins at `begin`, ends.
-    [[nodiscard]] constexpr auto cut_after(size_t begin, size_t number) const noexcept -> size_t {
-        if (number >= count_) { return trace_.size(); }
-        size_t const wanted = trace_.size() / count_ * number;
-        size_t from = wanted > begin ? wanted : begin + 1;
+    friend iterator;
+
+    [[nodiscard]] constexpr auto split_point(size_t from) const noexcept -> size_t {
         for (;;) {
             size_t const here = trace::find_split_point<Packets>(trace_, from);
             if (here == trace_.size() || end_of_psb_plus(here) != 0) { return here; }
             from = here + 1;
         }
+    }
+    [[nodiscard]] constexpr auto part(size_t begin, size_t end) const noexcept -> flow::part {
+        flow::part found{trace_.from(begin), begin};
+        if (end == trace_.size()) { return found; }
+        found.bytes = found.bytes.first(end_of_psb_plus(end) - begin);
+        found.until = end - begin;
+        return found;
     }
     /// The end of the PSB+ at a PSB; 0 if the trace cannot be cut there.
     [[nodiscard]] constexpr auto end_of_psb_plus(size_t psb) const noexcept -> size_t {
