@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSL-1.0
 """Checks the object code for firmware: every function, built without any library.
 
-    freestanding.py [--all] COMPILER...   compile with each, and check: -O2 and -Os, with --all -O1
-                                          too
+    freestanding.py [--levels -Os,-O2] COMPILER...   compile with each, and check; only -O2 unless
+                                                     --levels names others
     freestanding.py --self-test
 
 Two objects for x86-64: every inline function of ptspec.hpp that is no template, which the compiler
@@ -31,7 +31,6 @@ from firmware_objects import FIRMWARE, ROOT, compile_to, output_of
 HEADER = ROOT / "include" / "ptspec" / "ptspec.hpp"
 TEMPLATES = FIRMWARE / "templates.cpp"
 MEMORY = FIRMWARE / "memory.cpp"
-LEVELS = ["-O2", "-Os"]
 FLAGS = ["-mgeneral-regs-only"]
 PROVIDED = {"memcpy", "memmove", "memset", "memcmp"}
 
@@ -205,9 +204,9 @@ def self_test():
 def main(arguments):
     if arguments == ["--self-test"]:
         return self_test()
-    levels = LEVELS
-    if arguments[:1] == ["--all"]:
-        levels, arguments = ["-O1", *LEVELS], arguments[1:]
+    levels = ["-O2"]
+    if arguments[:1] == ["--levels"] and len(arguments) > 1:
+        levels, arguments = arguments[1].split(","), arguments[2:]
     if not arguments or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2

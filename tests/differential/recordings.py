@@ -5,9 +5,10 @@ with those that the emulator executed.
 
     recordings.py FOLDER [--all] [--jobs N]
 
-FOLDER gets the programs and the recordings. `--all` records every program with every choice of
-packets and of the kind of processor, and the larger programs that are installed: gzip, python3,
-perl, the compiler, node, go, java. Exit status: 0 all equal, 1 a difference.
+FOLDER gets the programs and the recordings. `tests/run --build pt_record` must have built
+pt_record. `--all` records every program with every choice of packets and of the kind of processor,
+and the larger programs that are installed: gzip, python3, perl, the compiler, node, go, java. Exit
+status: 0 all equal, 1 a difference.
 """
 
 import argparse
@@ -22,11 +23,10 @@ import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RECORD = ROOT / "examples" / "tools" / "pt_record"
+BUILD = pathlib.Path(os.environ.get("PTSPEC_BUILD_DIR", ROOT / "build"))
 PROGRAMS = ROOT / "tests" / "differential" / "programs"
 STRICT = ["-std=c++20", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow",
           "-Werror", f"-I{ROOT}/include", f"-I{ROOT}/examples", f"-I{ROOT}/tests"]
-PLUGIN = ["-shared", "-fPIC", "-fvisibility=hidden", "-static-libstdc++", "-static-libgcc"]
 KINDS = ["manual", "broadwell", "skylake", "icelake", "atom"]
 PACKETS = ["", "tsc", "tsc,mtc=3", "tsc,mtc=0,cyc", "cyc=4,psb=2K", "noretcomp", "psb=64K"]
 # Programs of an installation: name -> command.
@@ -52,17 +52,12 @@ def run(command, **how):
 class Recorder:
     def __init__(self, folder):
         self.folder = folder
-        self.tool = folder / "pt_record"
+        self.tool = BUILD / "bin" / "pt_record"
         self.verifier = folder / "verifier"
         self.damage = folder / "damage"
 
     def build(self, pool):
-        jobs = [["g++", *STRICT, RECORD / "pt_record.cpp", "-o", self.tool],
-                ["g++", *STRICT, *PLUGIN, RECORD / "qemu_plugin.cpp", "-o",
-                 self.folder / "pt_record_qemu.so"],
-                ["g++", *STRICT, *PLUGIN, RECORD / "machine_plugin.cpp", "-o",
-                 self.folder / "pt_record_machine.so"],
-                ["g++", *STRICT, ROOT / "tests/differential/recording.cpp", "-lipt", "-o",
+        jobs = [["g++", *STRICT, ROOT / "tests/differential/recording.cpp", "-lipt", "-o",
                  self.verifier],
                 ["g++", *STRICT, ROOT / "tests/differential/damage.cpp", "-lipt", "-o",
                  self.damage]]
