@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-// Tens of thousands of accesses, compared with tests/support/reference_rules.hpp, an independent
-// formulation of the rules: whether they fault, by which rules, and with what effect (REG-001,
-// REG-004, REG-012..014, REG-017, REG-020..037, REG-040, REG-044, REG-050..055, REG-070..076,
-// REG-121).
+// Millions of accesses, compared with tests/support/reference_rules.hpp, an independent formulation
+// of the rules: whether they fault, by which rules, and with what effect (REG-001, REG-004,
+// REG-007, REG-008, REG-011..015, REG-017, REG-020..041, REG-044..047, REG-050..055, REG-070..077,
+// REG-120, REG-121, REG-230..232).
 #include <ptspec/access/effect.hpp>
 #include <ptspec/cpu/presets.hpp>
 
