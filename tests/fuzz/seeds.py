@@ -182,6 +182,8 @@ def topa():
                                  (offset << 32 | mask) % (1 << 64),
                                  chance.randrange(1 << 20) << 12 | chance.randrange(1 << 12),
                                  chance.randrange(1 << 33)))
+        parts.append(struct.pack("<BQ", chance.randrange(8) | chance.randrange(5) << 4,
+                                 chance.randrange(1 << 24) << 12))
         yield b"".join(parts)
 
 
