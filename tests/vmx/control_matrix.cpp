@@ -178,7 +178,7 @@ TEST_CASE("on each set of capability MSRs every combination of controls, host Tr
                            [&](vmx::violation const& one) { found |= bit_of(one.broken); });
                 unsigned of_controls = 0;
                 vmx::find_broken_rules(caps, fields.set, host.ctl,
-                                       [&](rule why) { of_controls |= bit_of(why); });
+                                       [&](rule why) { of_controls += bit_of(why); });
                 auto const entered = vmx::vm_entry(caps, fields, host);
                 bool const first_is_broken = expected == 0 ? static_cast<bool>(entered)
                                                            : (bit_of(entered.violated.broken) &

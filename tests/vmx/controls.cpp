@@ -21,97 +21,23 @@ namespace {
 constexpr reg::ia32_rtit_ctl off{0x2108};
 constexpr reg::ia32_rtit_ctl on{0x2109};
 
-constexpr auto count_of(cpu::capabilities const& of, controls const& set, reg::ia32_rtit_ctl host)
-    -> unsigned {
-    unsigned count = 0;
-    vmx::find_broken_rules(of, set, host, [&](rule) { ++count; });
-    return count;
-}
-
 }  // namespace
 
-TEST_CASE("VM entry fails on each control where VMX operation does not allow Intel PT (REG-132)") {
+TEST_CASE(
+    "VM entry judges only the controls of Intel PT, and first whether VMX operation allows them "
+    "(REG-132, REG-135)") {
+    // The other rules of VM entry, for all combinations of these controls: control_matrix.cpp.
     CHECK_TWICE([](auto value) {
-        auto const fails = [&](controls const& set) {
-            return vmx::broken_rule(preset::P_BDW, set, off) == rule::REG_132 &&
-                   vmx::broken_rule(preset::ice_lake_u, set, off) == rule::none;
-        };
-        return fails({.secondary = {value(conceal_nonroot)}}) &&
-               fails({.vm_exit = {value(conceal_exits)}}) &&
-               fails({.vm_exit = {value(clear_ctl)}}) &&
-               fails({.vm_entry = {value(conceal_entries)}}) &&
-               fails({.vm_entry = {value(load_ctl)}});
-    });
-    CHECK_TWICE([](auto value) {  // controls of other features are ignored
         controls const others{.secondary = {value(~(conceal_nonroot | guest_physical))},
                               .vm_exit = {~(conceal_exits | clear_ctl)},
                               .vm_entry = {~(conceal_entries | load_ctl)},
                               .enable_ept = true};
         return vmx::broken_rule(preset::P_BDW, others, on) == rule::none &&
-               vmx::broken_rule(preset::P_BDW, {}, off) == rule::none;
+               vmx::broken_rule(preset::P_BDW, {}, off) == rule::none &&
+               vmx::broken_rule(preset::P_BDW, {.vm_exit = {value(conceal_exits)}}, off) ==
+                   rule::REG_132;
     });
-}
-
-TEST_CASE("guest-physical output needs EPT, and the controls that load and clear CTL (REG-129)") {
-    CHECK_TWICE([](auto value) {
-        auto const rule_for = [&](uint32_t exit, uint32_t entry, bool ept) {
-            return vmx::broken_rule(preset::ice_lake_u,
-                                    {{value(guest_physical)}, {exit}, {entry}, ept}, off);
-        };
-        return rule_for(clear_ctl, load_ctl, true) == rule::none &&
-               rule_for(0, load_ctl, true) == rule::REG_129 &&
-               rule_for(clear_ctl, 0, true) == rule::REG_129 &&
-               rule_for(clear_ctl, load_ctl, false) == rule::REG_129;
-    });
-}
-
-TEST_CASE("VM entry cannot load CTL while the host's TraceEn is 1 (REG-130)") {
-    CHECK_TWICE([](auto value) {
-        controls const load{.vm_entry = {value(load_ctl)}};
-        controls const other{.vm_entry = {value(conceal_entries)}};
-        return vmx::broken_rule(preset::ice_lake_u, load, on) == rule::REG_130 &&
-               vmx::broken_rule(preset::ice_lake_u, load, off) == rule::none &&
-               vmx::broken_rule(preset::ice_lake_u, other, on) == rule::none;
-    });
-    CHECK_TWICE([](auto value) {
-        return count_of(preset::P_BDW, {{value(guest_physical)}, {0}, {load_ctl}, false}, on) == 4;
-    });
-}
-
-TEST_CASE("VM entry fails on a control that its capability MSR does not allow to be 1 (REG-135)") {
-    CHECK_TWICE([](auto value) {
-        auto const rule_for = [&](controls const& set) {
-            return vmx::broken_rule(preset::skylake_x, set, off);
-        };
-        return rule_for({.secondary = {value(conceal_nonroot)}}) == rule::none &&
-               rule_for({.vm_exit = {value(conceal_exits)}}) == rule::none &&
-               rule_for({.vm_entry = {value(conceal_entries)}}) == rule::none &&
-               rule_for({.vm_exit = {value(clear_ctl)}}) == rule::REG_135 &&
-               rule_for({.vm_entry = {value(load_ctl)}}) == rule::REG_135 &&
-               rule_for({{value(guest_physical)}, {clear_ctl}, {load_ctl}, true}) == rule::REG_135;
-    });
-    CHECK_TWICE([](auto value) {
-        // Of the capability MSRs only 485H was read.
-        auto unread = preset::P_SKL;
-        unread.vmx_procbased_ctls2 = {};
-        return vmx::broken_rule(preset::P_SKL, {.secondary = {value(conceal_nonroot)}}, off) ==
-                   rule::none &&
-               vmx::broken_rule(unread, {.secondary = {value(conceal_nonroot)}}, off) ==
-                   rule::REG_135;
-    });
-}
-
-TEST_CASE("VM entry fails on a 0 control that its capability MSR requires (REG-135)") {
-    CHECK_TWICE([](auto value) {
-        auto of = preset::ice_lake_u;
-        of.vmx_exit_ctls = {of.vmx_exit_ctls.raw | value(clear_ctl)};
-        auto const with = [&](uint32_t exit) {
-            return vmx::broken_rule(of, {.vm_exit = {exit}}, off);
-        };
-        return with(0) == rule::REG_135 && with(conceal_exits) == rule::REG_135 &&
-               with(clear_ctl) == rule::none;
-    });
-    CHECK_TWICE([](auto value) {  // controls of other features are ignored
+    CHECK_TWICE([](auto value) {  // also those that a capability MSR requires
         auto const secondary = ~(conceal_nonroot | guest_physical);
         auto of = preset::P_FUT;
         of.vmx_procbased_ctls2 = {of.vmx_procbased_ctls2.raw | value(secondary)};
