@@ -477,6 +477,7 @@ TEST_CASE("PC-37: a single range continues at its start (PRG-081,142)") {
     CHECK(out.write(msrs, plain.memory, trace).stored == 0x20);
     out.write_back(msrs);
     auto const part = driver::snapshot_of_single_range(msrs.output, true);
+    CHECK(driver::snapshot_of_single_range(msrs.output, false).first_bytes == 0);
     CHECK(first_wrong_claim(pc_row_of("PC-37").expected, [&](std::string const& name) {
               if (name == "561") { return hex(msrs.output.mask_ptrs.raw); }
               // The newest 20H bytes: the end of the older part, and the newer part.

@@ -155,38 +155,6 @@ TEST_CASE("a position outside the ring changes nothing") {
     });
 }
 
-TEST_CASE("PC-13: a wrapped snapshot begins at the position, another at the start (PRG-129,141)") {
-    CHECK_TWICE([](auto value) {
-        topa::region const regions[] = {{0x2000'0000, region_size::size_64K},
-                                        {0x2001'0000, region_size::size_64K},
-                                        {0x2002'0000, region_size::size_64K}};
-        entry entries[4] = {};
-        driver::table_page const page{table, entries};
-        auto const ring =
-            driver::build_ring(buffer_recipe::circular, regions, 3, &page, 1, {{39}, true}).ring;
-        auto const now = with_pointers(value(uint64_t{0x1234'0000'017F}));
-        auto const whole = driver::snapshot(ring, now, true);
-        auto const begun = driver::snapshot(ring, now, false);
-        return whole && whole.part == ring_part{0x2'1234, 0x3'0000} && begun &&
-               begun.part == ring_part{0, 0x2'1234};
-    });
-}
-
-TEST_CASE("PC-14: after STOP the snapshot is the whole buffer (PRG-129)") {
-    CHECK_TWICE([](auto value) {
-        topa::region const regions[] = {{0x2000'0000, region_size::size_64K},
-                                        {0x2001'0000, region_size::size_64K}};
-        entry entries[3] = {};
-        driver::table_page const page{table, entries};
-        auto const ring = driver::build_ring(buffer_recipe::stop_on_full, regions, 2, &page, 1,
-                                             {{39}, true})
-                              .ring;
-        auto const got = driver::snapshot(
-            ring, with_pointers(value(uint64_t{0x0001'0000'0000'00FF}), 0x20), false);
-        return got && got.part == ring_part{0, 0x2'0000};
-    });
-}
-
 TEST_CASE(
     "a snapshot of a ring with STOP takes the offset of the last byte as the end of the region "
     "if Stopped is 1 (PRG-086,129)") {
@@ -263,16 +231,6 @@ TEST_CASE("a ring that was zero has wrapped if bytes after the position are not 
         bool const between = driver::has_wrapped(ring, position, memory, 64);
         bool const wide = driver::has_wrapped(ring, position, memory, 4096);
         return empty && right_after && at_end && !between && wide;
-    });
-}
-
-TEST_CASE("PC-37: a wrapped single range is its end and then its start (PRG-081,142)") {
-    CHECK_TWICE([](auto value) {
-        driver::output_registers const now{{0x2000'0000}, {value(uint64_t{0x10'0000'FFFF})}};
-        return driver::snapshot_of_single_range(now, true) ==
-                   driver::single_range_part{0x2000'0010, 0xFFF0, 0x2000'0000, 0x10} &&
-               driver::snapshot_of_single_range(now, false) ==
-                   driver::single_range_part{0x2000'0010, 0, 0x2000'0000, 0x10};
     });
 }
 

@@ -15,7 +15,6 @@ using reg::ia32_rtit_ctl;
 using reg::ia32_rtit_status;
 using test::topa_plan;
 using test::machine;
-using test::table;
 namespace preset = cpu::preset;
 namespace action = engine::action;
 
@@ -121,35 +120,6 @@ TEST_CASE("PC-39: a handled PMI clears PendToPAPMI before the LVT is unmasked (P
         });
         return result.outcome == pmi_outcome::handled && cleared_when_unmasked == value(true) &&
                result.status.template get<ia32_rtit_status::PendToPAPMI>() && now.cpu.is_tracing();
-    });
-}
-
-TEST_CASE("PC-17: STOP comes before the PMI: the handler clears Stopped and moves on "
-          "(PRG-087,126)") {
-    CHECK_TWICE([](auto value) {
-        world now{{}, topa::entry{test::INT.raw | test::STOP.raw}};
-        (void)driver::enable(now.cpu, topa_plan);
-        now.run_until_pmi();
-        bool const stopped_first = now.cpu.msrs().status.get<ia32_rtit_status::Stopped>();
-        (void)now.cpu.deliver_pmi();
-        simulate::recording_port log{now.cpu};
-        auto const result = driver::on_topa_pmi(
-            log,
-            [&](driver::stopped_trace const&) {
-                return pmi_decision{.has_new_output = value(true),
-                                    .output = driver::in_topa({.table = table})};
-            },
-            [&] { now.unmask(); });
-        // R38E R570 W570 R571 R560 R561, W571 W560 W561 W390 W570.
-        uint32_t const expected[] = {0x38E, 0x570, 0x570, 0x571, 0x560, 0x561,
-                                     0x571, 0x560, 0x561, 0x390, 0x570};
-        size_t at = 0;
-        for (auto const& one : log) {
-            if (at == 11 || one.index != expected[at++]) { return false; }
-        }
-        return at == 11 && stopped_first && result.trace == trace_state::enabled &&
-               now.cpu.msrs().status.get<ia32_rtit_status::TriggerEn>() &&
-               !now.cpu.msrs().status.get<ia32_rtit_status::Stopped>();
     });
 }
 
