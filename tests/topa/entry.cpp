@@ -369,6 +369,7 @@ TEST_CASE("without MENTRY a table links to itself (OUT-068,100)") {
     CHECK_TWICE([](auto value) {
         return narrow(value(uint64_t{0x1'0001}), 1).are() &&
                narrow(value(uint64_t{0x2'0001}), 1).are(rule::OUT_068) &&  // OC-40
+               narrow(value(uint64_t{0xF001}), 1).are(rule::OUT_068) &&
                narrow(value(uint64_t{0x2'03C1}), 1, 0x2'0000).are() &&
                at_index(value(uint64_t{0x2'0001}), 1).are();
     });
