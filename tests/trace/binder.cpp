@@ -64,6 +64,9 @@ TEST_CASE("the status of a PSB+ is known afterwards: the next one repeats it (GE
     LAST("PSB 3d1000 9920 0223 PSB 3d1000 9920", last.is(owner::status, true));
     LAST("PSB 3d1000 9920 0223 PSB 3d1000 9921", last.is(owner::status, true, rule::GEN_344));
     LAST("PSB 3d1000 9901 0223 PSB 3d1000 9902", last.is(owner::status, true, rule::GEN_344));
+    LAST("ON 06 PSB 9902", last.is(owner::status, true, rule::GEN_344) && !last.bound.is_note);
+    LAST("ON 0243001000000000 PSB 0243002000000000",
+         last.is(owner::status, true, rule::GEN_344) && last.bound.is_note);
 }
 
 TEST_CASE("a packet of a PSB+ reports the state (PKT-134,136)") {
@@ -116,44 +119,19 @@ TEST_CASE("timing packets and PADs disturb nothing (PKT-272)") {
     }
 }
 
-TEST_CASE(
-    "packets in a wrong order (PKT-138,139,142,270,273, GEN-006,100,101,105,172,227,235,302,344)") {
-    LAST("PSB 06", last.is(owner::branch, true, rule::GEN_125));
-    LAST("PSB CBR PSB", last.is(owner::none, false, rule::PKT_142));
-    LAST("ON 0223", last.is(owner::none, true, rule::PKT_134));
-    LAST("ON 06 3d1010 06", last.is(owner::branch, true, rule::PKT_077));
-    LAST("ON 02e2 06", last.is(owner::branch, true, rule::PKT_273));
-    LAST("ON 02e2 2d0020", last.is(owner::branch, true, rule::PKT_273));
-    LAST("ON 02e2 0283", last.is(owner::trace_stop, true, rule::PKT_273));
-    LAST("ON 02e2 PSB", last.is(owner::none, false, rule::GEN_006));
-    LAST("ON 9901 06", last.is(owner::branch, true, rule::GEN_235));
-    LAST("ON 0253000100000000000000 0283", last.is(owner::trace_stop, true, rule::GEN_302));
-    LAST("OFF 06", last.is(owner::branch, true, rule::GEN_105));
-    LAST("OFF 2d0020", last.is(owner::branch, true, rule::GEN_105));
-    LAST("OFF 01", last.is(owner::branch, true, rule::GEN_101));
-    LAST("ON 06 310030", last.is(owner::entry, true, rule::GEN_100));
-    LAST("ON 02f3 06", last.is(owner::branch, true, rule::GEN_227));
-    LAST("ON 02f3 ON 06", last.is(owner::branch, true, rule::GEN_227) &&
-                              last.bound.resumed == resumption::confirmed && last.binds_branches);
-    LAST("ON 06 PSB 9902", last.is(owner::status, true, rule::GEN_344) && !last.bound.is_note);
-    LAST("ON 0243001000000000 PSB 0243002000000000",
-         last.is(owner::status, true, rule::GEN_344) && last.bound.is_note);
-    // The FUP of an INIT has no TIP before its SIPI (GEN-290).
-    LAST("ON 06 3d1010 PSB", last.is(owner::none, false));
-    LAST("ON 06 3d1010 9901 2d0020", last.is(owner::asynchronous, true));
-}
-
 TEST_CASE("whether tracing resumed at the IP of a PSB+ after an OVF (GEN-228,343)") {
     LAST("ON 02f3 ON",
          last.bound.resumed == resumption::possible && last.state.enabled == tracing::entering);
     LAST("ON 02f3 ON ON", last.bound.resumed == resumption::none);
+    LAST("ON 02f3 ON 06", last.bound.resumed == resumption::confirmed && last.binds_branches);
     LAST("ON 02f3 ON 2d0020", last.bound.resumed == resumption::confirmed);
     LAST("ON 02f3 ON 01", last.bound.resumed == resumption::confirmed);
     LAST("ON 02f3 ON 3d1010",
          last.is(owner::overflow, true) && last.bound.resumed == resumption::withdrawn);
     LAST("ON 02f3 ON 02f3", last.bound.resumed == resumption::withdrawn);
     LAST("ON 02f3 ON 310030", last.bound.resumed == resumption::refuted);
-    LAST("ON 02f3 ON 0283", last.bound.resumed == resumption::refuted);
+    LAST("ON 02f3 ON 0283",
+         last.is(owner::trace_stop, true) && last.bound.resumed == resumption::refuted);
     LAST("ON 02f3 ON OFF", last.bound.resumed == resumption::refuted);
     LAST("ON 02f3 310030", last.bound.resumed == resumption::none);
 }
