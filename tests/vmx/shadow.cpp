@@ -379,43 +379,6 @@ TEST_CASE("an invalid entry is an error when output reaches it, and nothing afte
                ends(uint64_t{1} << 39) && ends(A | END | INT) && ends(A | END | STOP) &&
                ends(A | END | 1 << 3) && ends(uint64_t{1} << 39 | END);
     });
-    CHECK_TWICE([](auto value) {  // by the guest's MAXPHYADDR, not the host's
-        machine on;
-        on.caps.leaf_80000008_eax = {value(uint32_t{0x3024})};
-        on.guest.put(A, {0, uint64_t{1} << 36, A | END});
-        bool const narrow = on.make() && on.has(0, {H(0), machine::error});
-        on.caps.leaf_80000008_eax = {0x3025};
-        return narrow && on.make() && on.guest.translations == 3 && on.guest.loads == 4;
-    });
-    CHECK_TWICE([](auto value) {  // END in entry 0: the link is followed first (OUT-066)
-        machine on;
-        on.guest.put(A, {0, value(B) | END});
-        on.guest.put(B, {A | END});
-        return on.make() && on.has(0, {H(0), Q | END}) && on.has(1, {machine::error}) &&
-               on.shows(Q, pointers(0, 0), B, pointers(0, 0)) &&
-               on.shows(P, pointers(1, 0), B, pointers(0, 0));
-    });
-}
-
-TEST_CASE("errors at the start leave the guest's position as it is (PRG-088, OUT-061, OUT-064, "
-          "OUT-071)") {
-    CHECK_TWICE([](auto value) {
-        auto const fails = [&](uint64_t base, uint64_t index, uint64_t offset) {
-            machine on{value(base), index, offset};
-            on.guest.put(A, {0, 0x2002, A | END});
-            return on.make() && on.has(0, {machine::error}) && on.starts_at(P, 0, offset) &&
-                   on.maps(P, pointers(0, offset), base, pointers(index, offset));
-        };
-        return fails(A + 0x80, 0, 0) && fails(A, 1, 0x123) && fails(A, 0, 0x1000) &&
-               fails(A, 0, 0xFFFF'FFFF) && fails((uint64_t{1} << 39) - 0x1000, 512, 5) &&
-               !fails(A, 0, 0xFFF);
-    });
-    CHECK_TWICE([](auto value) {  // END in entry 0 is not followed (OUT-066)
-        machine on{A, 0, value(uint64_t{5})};
-        on.guest.put(A, {B | END});
-        return on.make() && on.has(0, {machine::error}) &&
-               on.maps(P, pointers(0, 5), A, pointers(0, 5));
-    });
 }
 
 TEST_CASE("nothing is output: the position stays (OUT-007, OUT-120)") {
@@ -626,18 +589,6 @@ TEST_CASE("an invalid range is an error at once (PRG-082, PRG-185, OUT-022..024)
 }
 
 // ------------------------------------------------------------------------------------ positions
-
-TEST_CASE("after STOP the offset is the size of the guest's region, or one less (PRG-086, "
-          "OUT-080)") {
-    CHECK_TWICE([](auto value) {
-        machine on;
-        on.guest.put(A, {0, 0x4000 | size_16K | value(STOP)});
-        on.guest.host[7] = 0x30'0000;
-        return on.make() && on.has(0, {H(0), H(4) | size_8K, H(6), 0x30'0000 | STOP, P | END}) &&
-               on.maps(P, pointers(3, 0x1000), A, pointers(1, 0x4000)) &&
-               on.maps(P, pointers(3, 0xFFF), A, pointers(1, 0x3FFF));
-    });
-}
 
 TEST_CASE("a position that does not belong to the shadow is not translated (PRG-184)") {
     CHECK_TWICE([](auto value) {
