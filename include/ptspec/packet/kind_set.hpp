@@ -7,21 +7,24 @@ namespace ptspec::packet {
 
 /// A set of kinds of packets.
 struct kind_set {
-    uint32_t bits = 0;  ///< a bit for each kind, none for `kind::none`
+    using mask = uint32_t;
+    mask bits = 0;  ///< bit n: the n-th kind; none for `kind::none`
 
     [[nodiscard]] constexpr auto has(kind one) const noexcept -> bool {
         return (uint64_t{bits} >> (underlying(one) & 63) & 1) != 0;
     }
     constexpr void add(kind one) noexcept {
-        bits |= static_cast<uint32_t>(uint64_t{1} << (underlying(one) & 63));
+        bits |= static_cast<mask>(uint64_t{1} << (underlying(one) & 63));
     }
 
     friend constexpr auto operator==(kind_set, kind_set) noexcept -> bool = default;
 };
+static_assert(kind_count <= 8 * sizeof(kind_set::mask),
+              "the last kind has no bit: widen kind_set::mask");
 
 /// The set of these kinds.
 [[nodiscard]] constexpr auto kinds_of(same_as<kind> auto... kinds) noexcept -> kind_set {
-    return {((uint32_t{1} << underlying(kinds)) | ...)};
+    return {((kind_set::mask{1} << underlying(kinds)) | ...)};
 }
 
 namespace detail {
