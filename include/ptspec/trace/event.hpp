@@ -90,7 +90,7 @@ struct event {
 
 namespace detail {
 
-/// The event type of a packet, other than the packets of branches and overflows.
+/// The event type of a packet that has the same one always; else `end`.
 constexpr auto type_of(packet::kind packet_kind) noexcept -> event_type {
     using packet::kind;
     switch (packet_kind) {
@@ -112,8 +112,25 @@ constexpr auto type_of(packet::kind packet_kind) noexcept -> event_type {
         case kind::trig: return event_type::trigger;
         case kind::cbr: return event_type::frequency;
         case kind::mnt: return event_type::maintenance;
-        default: return event_type::psb;
+        // Their events depend on what they belong to, and on PacketEn.
+        case kind::tnt_short:
+        case kind::tnt_long:
+        case kind::tip:
+        case kind::tip_pge:
+        case kind::tip_pgd:
+        case kind::fup:
+        case kind::ovf:
+        case kind::psb:
+        case kind::psbend:
+        // They have no event.
+        case kind::pad:
+        case kind::tsc:
+        case kind::tma:
+        case kind::mtc:
+        case kind::cyc:
+        case kind::none: break;
     }
+    return event_type::end;
 }
 
 }  // namespace detail

@@ -134,8 +134,21 @@ private:
             case trace::event_type::pebs_end:
             case trace::event_type::control_flow:
             case trace::event_type::trigger: return visit(sink);
-            default: return true;
+            // They change neither the IP nor the code.
+            case trace::event_type::vmcs:
+            case trace::event_type::trace_stop:
+            case trace::event_type::pwrx:
+            case trace::event_type::pebs_group:
+            case trace::event_type::pebs_item:
+            case trace::event_type::event_data:
+            case trace::event_type::frequency:
+            case trace::event_type::maintenance:
+            case trace::event_type::note:
+            case trace::event_type::unknown:
+            case trace::event_type::need_input:
+            case trace::event_type::end: break;
         }
+        return true;
     }
     /// True if damage to the order of packets leaves the IP known: if a time is wrong, while
     /// tracing is off, or before the IP of a PSB+.

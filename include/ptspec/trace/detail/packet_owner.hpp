@@ -191,8 +191,21 @@ constexpr auto bind_by_kind(binder_state& s, packet::any_packet const& packet,
         case kind::trig:
             return expect_fup(s, owner::trigger, pending::trigger,
                               packet.as<packet::trig>().get<packet::trig::IP>());
-        default: return {};
+        // `bind_packet` binds these.
+        case kind::ovf:
+        case kind::psb:
+        case kind::psbend:
+        // The binder binds these itself.
+        case kind::pad:
+        case kind::tsc:
+        case kind::tma:
+        case kind::mtc:
+        case kind::cyc:
+        case kind::cbr:
+        case kind::mnt:
+        case kind::none: break;
     }
+    return {};
 }
 
 constexpr auto bind_outside_psb_plus(binder_state& s, packet::any_packet const& packet) noexcept
