@@ -6,6 +6,7 @@
 #include <ptspec/trace/events.hpp>
 
 #include <cstddef>
+#include <iterator>
 #include <string_view>
 
 // Events as text, for tests.
@@ -44,6 +45,7 @@ constexpr auto name_of(trace::event_type which) -> std::string_view {
         "pebs_group", "pebs_item", "pebs_end",  "evd",        "cfe",      "trigger",
         "cbr",        "mnt",       "psb",       "damage",     "note",     "synced",
         "resynced",   "lost",      "unknown",   "need_input", "end"};
+    static_assert(std::size(names) == underlying(trace::event_type::end) + 1);
     return names[underlying(which)];
 }
 
