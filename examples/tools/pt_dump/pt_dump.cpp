@@ -136,7 +136,7 @@ an unknown value, status=1 marks what a PSB+ reports: it happened before.
   maintenance payload           MNT
   psb ip                        a PSB+ ends; ip is - where tracing is off
   !damage packet rule: text     bytes that are no packet, or a packet that violates the rule
-  !note packet rule: text       the packet violates the rule, or something without a packet happened
+  !note packet rule: text       a note: see --check
   !sync, !resync, !nosync       with skipped: the first PSB, the next PSB after damage, no PSB
   !end events errors resyncs    always the last line
 
@@ -151,8 +151,9 @@ it ran and counted, in relation to that of the TSC; MTCs that are missing; overf
 
 With --check a line is `OFFSET name RULE: text`, with the first 100 violations in the order of their
 offsets; the last line has the number of all. Packets are checked from the first PSB on. With
---jobs, one thread checks. `OFFSET name note RULE: text` is no violation: the trace ends inside of a
-packet, or CR3 of a PSB+ differs, which an SMI or a VM exit without PIP may cause, or missing bytes.
+--jobs, one thread checks. `OFFSET name note RULE: text` is a note, which is no violation: the trace
+ends inside of a packet (PKT-255), or CR3 of a PSB+ differs, which missing bytes, an SMI or a VM exit
+without PIP may cause (GEN-344).
 
 The timeline of --chrome-trace has a process for each stream: a track with the traced intervals, and
 as instants interrupts, overflows, damage, PSBs, PTWRITEs and other rare events; a track with the

@@ -54,8 +54,8 @@ struct violation {
     uint64_t offset = 0;  ///< where the packet begins, in bytes from the start of the trace
     rule broken = rule::none;
     packet::kind kind = packet::kind::none;  ///< of damage to the bytes: none
-    /// Not an error: the trace ends inside of a packet (PKT-255), or CR3 changed in a way that may
-    /// have no packet (GEN-344).
+    /// Perhaps no error. The trace ends inside of a packet: PKT-255. Or a PSB+ has another CR3 than
+    /// the last PIP: an SMI or a VM exit without PIP changed it, or packets are lost: GEN-344.
     bool is_note = false;
 
     friend constexpr auto operator==(violation const&, violation const&) -> bool = default;
@@ -70,7 +70,7 @@ struct binding {
     bool completes = true;     ///< no packet of the same owner has to follow
     rule broken = rule::none;  ///< a violated rule, whose place is `binder::violated()`
     bool in_psb_plus = false;  ///< between PSB and PSBEND
-    bool is_note = false;      ///< `broken` may have another cause than lost packets: GEN-344
+    bool is_note = false;      ///< `violation::is_note`
     resumption resumed = resumption::none;
 };
 

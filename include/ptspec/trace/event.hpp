@@ -44,7 +44,7 @@ enum class event_type : uint8_t {
     maintenance,      ///< MNT
     psb,              ///< a PSB+ ends; `ip` is the current IP, unless tracing is off
     damage,           ///< bytes that are no packet, or a packet that violates `broken`
-    note,             ///< a packet that shows damage or a change without packets: `broken`
+    note,             ///< a packet that violates `broken`, perhaps without an error: `is_note`
     synced,           ///< the first PSB: `skipped` bytes before it
     resynced,         ///< reading resumes at a PSB, `skipped` bytes after the damage
     lost,             ///< no PSB follows: the last `skipped` bytes are not decoded

@@ -38,11 +38,10 @@ namespace ptspec::trace {
 /// next PSB. After an OVF only the rules that do not depend on lost packets are checked. After a
 /// misplaced packet, places are not checked until the next PSB.
 ///
-/// Errors: damage is reported with the rule that it breaks. A packet that the end of the trace cuts
-///         off is a note: PKT-255.
-/// Source: PKT-058..060, PKT-070, PKT-076, PKT-109, GEN-010, GEN-011, GEN-120..122, GEN-170,
-///         GEN-171, GEN-174, GEN-181, GEN-202, GEN-211..217, GEN-236; and those of `binder`,
-///         `clock_checker` and `placement`.
+/// Errors: damage is reported with the rule that it breaks.
+/// Source: PKT-058..060, PKT-070, PKT-076, PKT-109, PKT-255, GEN-010, GEN-011, GEN-120..122,
+///         GEN-170, GEN-171, GEN-174, GEN-181, GEN-202, GEN-211..217, GEN-236; and those of
+///         `binder`, `clock_checker` and `placement`.
 template <class Report, class Packets = packet::all>
     requires callable<Report&, violation const&>
 class checker {
