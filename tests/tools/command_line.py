@@ -137,23 +137,27 @@ class Tools(Folder):
         status, out, _ = run(PT_DUMP, self.file("t", PSB + b"\x05" + SMALL))
         self.assertEqual(status, 1)
         self.assertEqual(out.splitlines()[:4],
-                         ["00000000 psb len=16", "00000010 !error code=bad_opc",
+                         ["00000000 psb len=16", "00000010 !error code=bad_opc rule=PKT-015: "
+                          "the first byte must be one that begins a packet",
                           "00000011 !resync skipped=1", "00000011 psb len=16"])
         self.assertTrue(out.endswith("!end packets=8 errors=1 resyncs=1\n"))
 
     def test_a_trace_that_ends_within_a_packet(self):
         status, out, _ = run(PT_DUMP, self.file("t", SMALL + b"\x19\x01"))
-        self.assertEqual((status, out.splitlines()[-2]), (1, "0000001c !error code=trunc left=2"))
+        self.assertEqual((status, out.splitlines()[-2]), (
+            1, "0000001c !error code=trunc left=2 rule=PKT-255: a packet must have all of its bytes"))
 
     def test_strict_reports_reserved_bits_of_tma_as_damage(self):
         path = self.file("t", PSB + bytes.fromhex("02730000010000"))
         self.assertEqual(run(PT_DUMP, path)[0], 0)
         status, out, _ = run(PT_DUMP, "--strict", path)
-        self.assertEqual((status, out.splitlines()[1]), (1, "00000010 !error code=bad_packet"))
+        self.assertEqual((status, out.splitlines()[1]), (
+            1, "00000010 !error code=bad_packet rule=PKT-104: the reserved bits of a TMA must be 0"))
 
     def test_a_reserved_value_is_called_bad_packet(self):
         status, out, _ = run(PT_DUMP, "--no-sync", "--hex", "ad")
-        self.assertEqual((status, out.splitlines()[0]), (1, "00000000 !error code=bad_packet"))
+        self.assertEqual((status, out.splitlines()[0]), (
+            1, "00000000 !error code=bad_packet rule=PKT-052: IPBytes must not be 5 or 7"))
 
     def test_packets_that_no_golden_listing_contains(self):
         status, out, _ = run(PT_DUMP, "--no-sync", "--hex", "026384" "0c44332211" "02b3" "026301")
@@ -312,10 +316,12 @@ class Tools(Folder):
         objects = [json.loads(line) for line in run(PT_DUMP, "--json", path)[1].splitlines()]
         self.assertEqual(len(objects), len(listing))
         for line, found in zip(listing, objects):
+            line, _, text = line.partition(": ")
             offset, name, *fields = line.split(" ")
             self.assertEqual(found.pop("offset"), int(offset, 16))
             self.assertEqual(found.pop("event" if name in names else "packet"),
                              names.get(name, name))
+            self.assertEqual(found.pop("text", ""), text)
             for field in fields:
                 key, value = field.split("=")
                 said = found.pop(key)

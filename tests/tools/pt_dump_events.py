@@ -687,6 +687,8 @@ class Lines(Folder):
             "TNT and TIP must not stand where PacketEn is 0",
             "0000002c branches n=1 bits=T",
             "0000002d !end events=4 errors=2 resyncs=1"])
+        self.assertEqual(events_of(data=ENABLED + b"\x19\x01")[2:], [
+            "00000019 !damage packet=- rule=PKT-255 left=2: a packet must have all of its bytes"])
         self.assertEqual(run("--events", "-", data=b"\0" * 40)[:2],
                          (3, "00000028 !nosync skipped=40\n"
                              "00000028 !end events=0 errors=0 resyncs=0\n"))

@@ -102,12 +102,6 @@ void add_to(Fields& fields, trace::event const& one) {
 
 }  // namespace detail
 
-/// The sentence of the rule that damage violates.
-inline auto text_of(rule broken) -> std::string_view {
-    auto const text = describe(broken);
-    return {text.data(), text.size()};
-}
-
 /// Passes the fields of an event as name and value to `fields`, as `listing::fields_of` does.
 template <class Fields>
 void add_fields(Fields& fields, trace::event const& one) {
@@ -223,6 +217,7 @@ void add_fields(Fields& fields, trace::event const& one) {
                 fields.string("packet", listing::name(which.kind()));
             }
             fields.string("rule", rule_id{one.broken}.letters);
+            if (one.error == packet::error::truncated) { fields.number("left", one.skipped); }
             return;
         case synced:
         case resynced:

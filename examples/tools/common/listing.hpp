@@ -25,6 +25,11 @@ inline auto error_name(packet::error why) -> std::string_view {
     }
     return "none";
 }
+/// What a rule demands.
+inline auto text_of(rule broken) -> std::string_view {
+    auto const text = describe(broken);
+    return {text.data(), text.size()};
+}
 
 /// Passes the fields of a packet as name and value to `out.number(name, value)`, `out.hex(name,
 /// value)`, `out.nothing(name)` and `out.branches(name, value)`.

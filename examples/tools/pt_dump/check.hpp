@@ -139,10 +139,6 @@ private:
     static auto name_of(trace::violation const& one) -> std::string_view {
         return one.kind == packet::kind::none ? std::string_view{} : listing::name(one.kind);
     }
-    static auto text_of(rule broken) -> std::string_view {
-        auto const text = describe(broken);
-        return {text.data(), text.size()};
-    }
     static auto name_of(engine::model_kind kind) -> std::string_view {
         auto const name = engine::info_of(kind).name;
         return {name.data(), name.size()};
@@ -162,14 +158,14 @@ private:
             }
             if (one.is_note) { fields.number("note", 1); }
             fields.string("rule", rule_id{one.broken}.letters);
-            fields.string("text", text_of(one.broken));
+            fields.string("text", listing::text_of(one.broken));
             out += "}\n";
         } else {
             listing::append_offset(out, one.offset);
             (out += ' ') += name.empty() ? "!error" : name;
             out += one.is_note ? " note" : "";
             ((out += ' ') += rule_id{one.broken}.letters) += ": ";
-            (out += text_of(one.broken)) += '\n';
+            (out += listing::text_of(one.broken)) += '\n';
         }
         out_.line_done();
     }

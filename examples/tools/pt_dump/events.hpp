@@ -27,7 +27,7 @@ inline auto name(trace::event_type what) -> std::string_view {
 }
 
 using events::add_fields;
-using events::text_of;
+using listing::text_of;
 
 /// Counts the events of a trace.
 struct event_totals {

@@ -87,9 +87,11 @@ Calls, for --chrome-trace:
 
   -h, --help      print this text
 
-A line of the listing is `OFFSET name len=N field=value...`; the offset is hexadecimal. After
-damage, reading continues at the next PSB: `OFFSET !error code=...`, then `OFFSET !resync
-skipped=N`.
+A line of the listing is `OFFSET name len=N field=value...`; the offset is hexadecimal. Damage is
+`OFFSET !error code=... rule=RULE: text`; left=N after the code is the number of bytes of a packet
+that the end of the trace cuts off. After other damage, reading continues at the next PSB, `OFFSET
+!resync skipped=N`, or ends, `OFFSET !nosync skipped=N`: N bytes from the damage on are not read.
+A listing does not check the order of packets: see --events and --check.
 
 A file of several streams is read stream by stream, with `# FILE stream N: cpu C` or `tid T (COMM)`
 before each. Pieces of a stream that continue each other are read as one. Where bytes are missing
@@ -135,7 +137,9 @@ an unknown value, status=1 marks what a PSB+ reports: it happened before.
   frequency ratio               CBR
   maintenance payload           MNT
   psb ip                        a PSB+ ends; ip is - where tracing is off
-  !damage packet rule: text     bytes that are no packet, or a packet that violates the rule
+  !damage packet rule left: text
+                                bytes that are no packet, or a packet that violates the rule; left
+                                as in the listing
   !note packet rule: text       a note: see --check
   !sync, !resync, !nosync       with skipped: the first PSB, the next PSB after damage, no PSB
   !end events errors resyncs    always the last line
@@ -152,8 +156,8 @@ it ran and counted, in relation to that of the TSC; MTCs that are missing; overf
 With --check a line is `OFFSET name RULE: text`, with the first 100 violations in the order of their
 offsets; the last line has the number of all. Packets are checked from the first PSB on. With
 --jobs, one thread checks. `OFFSET name note RULE: text` is a note, which is no violation: the trace
-ends inside of a packet (PKT-255), or CR3 of a PSB+ differs, which missing bytes, an SMI or a VM exit
-without PIP may cause (GEN-344).
+ends inside of a packet (PKT-255), or CR3 of a PSB+ differs, which missing bytes, an SMI or a VM
+exit without PIP may cause (GEN-344).
 
 The timeline of --chrome-trace has a process for each stream: a track with the traced intervals, and
 as instants interrupts, overflows, damage, PSBs, PTWRITEs and other rare events; a track with the
@@ -170,21 +174,21 @@ JSON: every object has "offset" (a number, in bytes). A packet has "packet" (its
 listing), "len", and its fields with their names in the listing. Fields are numbers, except that
 addresses, payloads and counters are strings "0x...", branches are a string of T and N, and `-` in
 the listing is null. Other lines have "event" instead of "packet": "sync", "resync" and "nosync"
-with "skipped"; "error" with "code", and with "left" when the trace ends within a packet; "unknown"
-with "len"; "gap" with "missing" and "aux"; "partial" with "size"; "end" with "packets", "errors"
-and "resyncs". With several files or streams, {"event":"file","file":NAME} precedes the objects of
-each. With --streams, "event" is "config" or "stream". With --events, "event" is the name of the
-event without !, types and states are strings, and "damage" and "note" have also "text". With --time
-there are "time", "relative" or "guest", "earliest", "latest" (null: not limited) and "ns". With
---summary there is one object for each file: "file", "bytes", "packets", "skipped", "errors" and
-"resyncs" (numbers), "errors_by_code" (a number for each error), "by_type" (for each packet an
-object with "packets" and "bytes"), "psb_spacing" ("min", "mean" and "max" in bytes) and "ip"
-("lowest" and "highest"). The last two are null when the trace has no such value. With --time also
-"time": "first" and "last" (null without a TSC; otherwise also "duration", "traced", "untraced" and
-"unknown", and "first_ns" and "last_ns" where a clock is given), "cycles", "frequency" (null when
-unknown), "missing_mtcs" and "overflows". Bytes of a name that are not UTF-8 are written as \ufffd.
-With --check an object has "offset", "packet" (null where no packet is), "rule" and "text", and a
-note has "note":1; the last one "event":"end", "violations" and "kind".
+with "skipped"; "error" with "code", "rule" and "text", and with "left" when the trace ends within a
+packet; "unknown" with "len"; "gap" with "missing" and "aux"; "partial" with "size"; "end" with
+"packets", "errors" and "resyncs". With several files or streams, {"event":"file","file":NAME}
+precedes the objects of each. With --streams, "event" is "config" or "stream". With --events,
+"event" is the name of the event without !, types and states are strings, and "damage" and "note"
+have also "text". With --time there are "time", "relative" or "guest", "earliest", "latest" (null:
+not limited) and "ns". With --summary there is one object for each file: "file", "bytes", "packets",
+"skipped", "errors" and "resyncs" (numbers), "errors_by_code" (a number for each error), "by_type"
+(for each packet an object with "packets" and "bytes"), "psb_spacing" ("min", "mean" and "max" in
+bytes) and "ip" ("lowest" and "highest"). The last two are null when the trace has no such value.
+With --time also "time": "first" and "last" (null without a TSC; otherwise also "duration",
+"traced", "untraced" and "unknown", and "first_ns" and "last_ns" where a clock is given), "cycles",
+"frequency" (null when unknown), "missing_mtcs" and "overflows". Bytes of a name that are not UTF-8
+are written as \ufffd. With --check an object has "offset", "packet" (null where no packet is),
+"rule" and "text", and a note has "note":1; the last one "event":"end", "violations" and "kind".
 
 Example:
   $ pt_dump --no-sync --hex '02 03 18 00'

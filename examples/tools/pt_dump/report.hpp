@@ -90,6 +90,8 @@ inline void append_json_item(std::string& out, trace::item const& item,
             fields.string("event", "error");
             fields.string("code", listing::error_name(item.error));
             if (item.error == packet::error::truncated) { fields.number("left", item.skipped); }
+            fields.string("rule", rule_id{item.broken}.letters);
+            fields.string("text", listing::text_of(item.broken));
             break;
         case item_type::end:
         case item_type::need_input:
@@ -246,11 +248,14 @@ public:
 private:
     void print(trace::item const& item) {
         auto& out = out_.text();
+        bool const has_rule = item.what == trace::item_type::damage && !how_.json;
         (how_.json ? append_json_item : listing::append_item)(out, item, totals_);
+        if (has_rule) { listing::text_fields{out}.string("rule", rule_id{item.broken}.letters); }
         if (how_.time && item) {
             how_.json ? append_json_time(json_fields{out}, time_, how_.to_ns)
                       : append_text_time(out, time_, how_.to_ns);
         }
+        if (has_rule) { (out += ": ") += listing::text_of(item.broken); }
         out += how_.json ? "}\n" : "\n";
         out_.line_done();
     }
