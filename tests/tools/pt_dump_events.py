@@ -693,6 +693,17 @@ class Lines(Folder):
                          (3, "00000028 !nosync skipped=40\n"
                              "00000028 !end events=0 errors=0 resyncs=0\n"))
 
+    def test_the_help_names_all_events(self):
+        header = (traces.ROOT / "include/ptspec/trace/event.hpp").read_text()
+        types = re.findall(r"^    (\w+),", header.split("enum class event_type")[1].split("};")[0],
+                           re.MULTILINE)
+        self.assertIn("branches", types)
+        names = {"synced": "sync", "resynced": "resync", "lost": "nosync"}
+        section = run("--help")[1].split("With --events a line is")[1].split("\n\n")[0]
+        words = set(re.findall(r"\w+", section))
+        self.assertEqual([one for one in types if names.get(one, one) not in words],
+                         ["need_input"])
+
     def test_cpu_selects_errata(self):
         apl11 = ENABLED + bytes.fromhex("02f3" "01")  # OVF, TIP.PGD
         self.assertEqual(run("--events", "-", data=apl11)[0], 1)
