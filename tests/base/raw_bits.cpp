@@ -35,44 +35,45 @@ TEST_CASE("the operators of wide_bits apply to both halves") {
     });
 }
 
-TEST_CASE("from_bit extracts bits from any position") {
+TEST_CASE("shifted_right() extracts bits from any position") {
     CHECK_TWICE([](auto value) {
         auto const raw = value(uint64_t{0x0123'4567'89AB'CDEF});
-        return detail::from_bit(raw, 0) == raw && detail::from_bit(raw, 4) == 0x12'3456'789A'BCDE &&
-               detail::from_bit(raw, 63) == 0 && detail::from_bit(~raw, 63) == 1 &&
-               detail::from_bit(value(uint8_t{0x81}), 7) == 1;
+        return detail::shifted_right(raw, 0) == raw &&
+               detail::shifted_right(raw, 4) == 0x12'3456'789A'BCDE &&
+               detail::shifted_right(raw, 63) == 0 && detail::shifted_right(~raw, 63) == 1 &&
+               detail::shifted_right(value(uint8_t{0x81}), 7) == 1;
     });
     CHECK_TWICE([](auto value) {
         auto const raw = value(wide_bits{0x0123'4567'89AB'CDEF, 0xFEDC'BA98'7654'3210});
-        return detail::from_bit(raw, 0) == 0x0123'4567'89AB'CDEF &&
-               detail::from_bit(raw, 4) == 0x0012'3456'789A'BCDE &&
-               detail::from_bit(raw, 8) == 0x1001'2345'6789'ABCD &&
-               detail::from_bit(raw, 60) == 0xEDCB'A987'6543'2100 &&
-               detail::from_bit(raw, 63) == 0xFDB9'7530'ECA8'6420 &&
-               detail::from_bit(raw, 64) == 0xFEDC'BA98'7654'3210 &&
-               detail::from_bit(raw, 68) == 0x0FED'CBA9'8765'4321 &&
-               detail::from_bit(raw, 127) == 1;
+        return detail::shifted_right(raw, 0) == 0x0123'4567'89AB'CDEF &&
+               detail::shifted_right(raw, 4) == 0x0012'3456'789A'BCDE &&
+               detail::shifted_right(raw, 8) == 0x1001'2345'6789'ABCD &&
+               detail::shifted_right(raw, 60) == 0xEDCB'A987'6543'2100 &&
+               detail::shifted_right(raw, 63) == 0xFDB9'7530'ECA8'6420 &&
+               detail::shifted_right(raw, 64) == 0xFEDC'BA98'7654'3210 &&
+               detail::shifted_right(raw, 68) == 0x0FED'CBA9'8765'4321 &&
+               detail::shifted_right(raw, 127) == 1;
     });
 }
 
-TEST_CASE("to_bit puts a number at any position") {
+TEST_CASE("shifted_left() puts a number at any position") {
     CHECK_TWICE([](auto value) {
         auto const number = value(uint64_t{0x8000'0000'0000'00A5});
-        return detail::to_bit<uint64_t>(number, 0) == number &&
-               detail::to_bit<uint64_t>(number, 8) == 0xA500 &&
-               detail::to_bit<uint8_t>(number, 0) == 0xA5 &&
-               detail::to_bit<uint16_t>(number, 8) == 0xA500;
+        return detail::shifted_left<uint64_t>(number, 0) == number &&
+               detail::shifted_left<uint64_t>(number, 8) == 0xA500 &&
+               detail::shifted_left<uint8_t>(number, 0) == 0xA5 &&
+               detail::shifted_left<uint16_t>(number, 8) == 0xA500;
     });
     CHECK_TWICE([](auto value) {
         auto const number = value(uint64_t{0x8000'0000'0000'00A5});
-        return detail::to_bit<wide_bits>(number, 0) == wide_bits{number, 0} &&
-               detail::to_bit<wide_bits>(number, 1) == wide_bits{0x14A, 1} &&
-               detail::to_bit<wide_bits>(number, 60) ==
+        return detail::shifted_left<wide_bits>(number, 0) == wide_bits{number, 0} &&
+               detail::shifted_left<wide_bits>(number, 1) == wide_bits{0x14A, 1} &&
+               detail::shifted_left<wide_bits>(number, 60) ==
                    wide_bits{0x5000'0000'0000'0000, 0x0800'0000'0000'000A} &&
-               detail::to_bit<wide_bits>(number, 63) ==
+               detail::shifted_left<wide_bits>(number, 63) ==
                    wide_bits{0x8000'0000'0000'0000, 0x4000'0000'0000'0052} &&
-               detail::to_bit<wide_bits>(number, 64) == wide_bits{0, number} &&
-               detail::to_bit<wide_bits>(number, 72) == wide_bits{0, 0xA500};
+               detail::shifted_left<wide_bits>(number, 64) == wide_bits{0, number} &&
+               detail::shifted_left<wide_bits>(number, 72) == wide_bits{0, 0xA500};
     });
 }
 

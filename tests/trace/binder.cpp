@@ -89,7 +89,7 @@ TEST_CASE("the state after packets outside of a PSB+ (PKT-081,082,083,086,163,22
     LAST("ON 9921 3d1010", last.is(owner::transaction, true) && last.state.transaction);
     LAST("ON 9905 3d1010", last.is(owner::interrupt_flag, true) && last.state.interrupts);
     LAST("ON 01", last.is(owner::branch, true) && last.state.enabled == tracing::off);
-    LAST("OFF 9901 310030", last.is(owner::entry, true) && last.state.enabled == tracing::on);
+    LAST("OFF 9901 310030", last.is(owner::enable, true) && last.state.enabled == tracing::on);
 }
 
 TEST_CASE("who consumes a FUP (PKT-273)") {

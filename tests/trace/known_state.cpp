@@ -59,9 +59,9 @@ TEST_CASE("nothing is known after PacketEn was 0; what precedes TIP.PGE still ho
     };
     CHECK(contradictions([](known_state&) {}) == 3);
     CHECK(contradictions([](known_state& one) { one.forget(); }) == 0);
-    CHECK(contradictions([](known_state& one) { one.enter(true, false); }) == 3);
-    CHECK(contradictions([](known_state& one) { one.enter(false, true); }) == 1);
-    CHECK(contradictions([](known_state& one) { one.enter(false, false); }) == 0);
+    CHECK(contradictions([](known_state& one) { one.enable(true, false); }) == 3);
+    CHECK(contradictions([](known_state& one) { one.enable(false, true); }) == 1);
+    CHECK(contradictions([](known_state& one) { one.enable(false, false); }) == 0);
     // A value of the time while PacketEn is 0.
     CHECK(contradictions([](known_state& one) { (void)one.take(in_tx, false); }) == 2);
 }

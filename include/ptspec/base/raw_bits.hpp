@@ -63,9 +63,9 @@ inline constexpr byte_masks first_bytes_masks = [] {
 
 namespace detail {
 
-/// The bits from `lsb` up, right-justified and truncated to 64 bits.
+/// The bits of a word from bit `lsb` up, right-justified and truncated to 64 bits.
 template <class Raw>
-constexpr auto from_bit(Raw raw, unsigned lsb) noexcept -> uint64_t {
+constexpr auto shifted_right(Raw raw, unsigned lsb) noexcept -> uint64_t {
     if constexpr (same_as<Raw, wide_bits>) {
         return lsb >= 64  ? raw.high >> (lsb - 64)
                : lsb == 0 ? raw.low
@@ -77,7 +77,7 @@ constexpr auto from_bit(Raw raw, unsigned lsb) noexcept -> uint64_t {
 
 /// A word that holds a number from bit `lsb` up; the other bits are 0.
 template <class Raw>
-constexpr auto to_bit(uint64_t number, unsigned lsb) noexcept -> Raw {
+constexpr auto shifted_left(uint64_t number, unsigned lsb) noexcept -> Raw {
     if constexpr (same_as<Raw, wide_bits>) {
         return lsb >= 64  ? wide_bits{0, number << (lsb - 64)}
                : lsb == 0 ? wide_bits{number, 0}
@@ -103,7 +103,7 @@ constexpr uint64_t field_mask = bit_mask<uint64_t>(Field::msb, Field::lsb);
 /// The number in bits `msb` to `lsb`.
 template <class Raw>
 constexpr auto bits_between(Raw raw, unsigned msb, unsigned lsb) noexcept -> uint64_t {
-    return from_bit(raw, lsb) & low_bits(msb - lsb + 1);
+    return shifted_right(raw, lsb) & low_bits(msb - lsb + 1);
 }
 
 }  // namespace detail

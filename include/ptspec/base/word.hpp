@@ -203,9 +203,9 @@ struct bit_word {
                           "a field is named twice");
         }
         constexpr Raw named = (Raw{} | ... | detail::bit_mask<Raw>(Fields::msb, Fields::lsb));
-        return Derived{
-            static_cast<Raw>((raw & static_cast<Raw>(~named)) |
-                             (Raw{} | ... | detail::to_bit<Raw>(fields.number(), Fields::lsb)))};
+        return Derived{static_cast<Raw>(
+            (raw & static_cast<Raw>(~named)) |
+            (Raw{} | ... | detail::shifted_left<Raw>(fields.number(), Fields::lsb)))};
     }
 
     /// The reserved bits, including the address bits at and above `max_phys_addr`.

@@ -55,8 +55,8 @@ struct cyc : packet_word<cyc, 1, payload_continues<9>> {
         wide_bits bits = cyc{}.with(value_4_0{wrapped{count}}).raw;
         count >>= 5;
         for (unsigned at = 1; at < max_bytes && (count != 0 || at < bytes); ++at) {
-            bits = bits | detail::to_bit<wide_bits>(1, at == 1 ? Exp::lsb : 8 * (at - 1)) |
-                   detail::to_bit<wide_bits>((count & 0x7F) << 1, 8 * at);
+            bits = bits | detail::shifted_left<wide_bits>(1, at == 1 ? Exp::lsb : 8 * (at - 1)) |
+                   detail::shifted_left<wide_bits>((count & 0x7F) << 1, 8 * at);
             count >>= 7;
         }
         return cyc{bits};

@@ -50,7 +50,7 @@ constexpr auto all_fixed_bits(type_list<Rows...>) noexcept -> Raw {
     unsigned const places[] = {Rows::lsb...};
     wide_bits all{};
     for (size_t i = 0; i < sizeof...(Rows); ++i) {
-        all = all | to_bit<wide_bits>(values[i], places[i]);
+        all = all | shifted_left<wide_bits>(values[i], places[i]);
     }
     return from_wide<Raw>(all);
 }
@@ -106,7 +106,7 @@ struct packet_word
     [[nodiscard]] constexpr auto payload() const noexcept -> uint64_t
         requires(Payload::largest != 0)
     {
-        return detail::from_bit(this->raw, 8 * HeadBytes) & low_bits(8 * Payload::largest);
+        return detail::shifted_right(this->raw, 8 * HeadBytes) & low_bits(8 * Payload::largest);
     }
 
     /// Returns the packet with another payload, truncated to the bits that fit.
@@ -116,7 +116,7 @@ struct packet_word
         constexpr auto place = detail::bit_mask<raw_type>(8 * HeadBytes + 8 * Payload::largest - 1,
                                                           8 * HeadBytes);
         return Derived{(this->raw & ~place) |
-                       (detail::to_bit<raw_type>(number, 8 * HeadBytes) & place)};
+                       (detail::shifted_left<raw_type>(number, 8 * HeadBytes) & place)};
     }
 
     // A packet with further rules declares static functions of its raw bits:

@@ -34,7 +34,7 @@ constexpr auto payload_of(Packet const& packet) noexcept -> payload_value {
         unsigned const length = length_of(packet);
         if (length < head) { return {}; }  // the selecting field holds a reserved value
         auto const bits = to_wide(packet.raw);
-        return {first_bytes({from_bit(bits, 8 * head), bits.high >> 8 * head}, length - head),
+        return {first_bytes({shifted_right(bits, 8 * head), bits.high >> 8 * head}, length - head),
                 length - head};
     }
 }

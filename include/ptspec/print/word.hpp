@@ -38,7 +38,7 @@ template <callable<field_value> Visitor>
 constexpr void for_each_field(row_list const& rows, wide_bits raw, Visitor&& visit) {
     for (auto const& one : rows) {
         if (one.row.kind != row_kind::field || one.payload_sizes != 0) { continue; }
-        uint64_t const encoding = detail::from_bit(raw, one.row.lsb) &
+        uint64_t const encoding = detail::shifted_right(raw, one.row.lsb) &
                                   low_bits(one.row.msb - one.row.lsb + 1);
         visit(field_value{&one, encoding, encoding << one.row.lowest_address_bit});
     }

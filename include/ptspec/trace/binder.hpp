@@ -62,8 +62,8 @@ public:
         return state_.has(pending::event);
     }
     /// True if a PSB+ with an IP came while PacketEn was 0: TIP.PGE follows. Source: GEN-176.
-    [[nodiscard]] constexpr auto must_enter() const noexcept -> bool {
-        return state_.has(pending::must_be_entered);
+    [[nodiscard]] constexpr auto needs_tip_pge() const noexcept -> bool {
+        return state_.has(pending::needs_tip_pge);
     }
 
     /// True if both binders bind all later packets in the same way.
@@ -101,7 +101,7 @@ public:
         } else if constexpr (same_as<Packet, packet::tip_pgd>) {
             if (try_end_tracing()) { return {.to = owner::branch}; }
         } else if constexpr (same_as<Packet, packet::tip_pge>) {
-            if (try_start_tracing()) { return {.to = owner::entry}; }
+            if (try_start_tracing()) { return {.to = owner::enable}; }
         }
         return detail::bind_on_slow_path(state_, {packet, place.length}, place);
     }

@@ -10,8 +10,8 @@ namespace ptspec::trace {
 enum class tracing : uint8_t {
     unknown,   ///< at the start, after an OVF and after damage
     off,       ///< control flow is not traced; its next packet is a TIP.PGE
-    entering,  ///< on according to the last PSB+; a TIP.PGE may follow: BDM70, PKT-140
-    on,
+    entering,  ///< 1 according to the last PSB+; a TIP.PGE may follow: BDM70, PKT-140
+    on,        ///< control flow is traced
 };
 
 /// What a packet belongs to.
@@ -23,7 +23,7 @@ enum class owner : uint8_t {
     branch,             ///< TNT, TIP, TIP.PGD: the next branches of the code
     far_transfer,       ///< MODE.Exec and TIP without a FUP
     asynchronous,       ///< FUP, PIP, VMCS, MODE.Exec, and the TIP or TIP.PGD that ends the event
-    entry,              ///< MODE.Exec and TIP.PGE
+    enable,             ///< MODE.Exec and TIP.PGE: PacketEn becomes 1
     paging,             ///< PIP, VMCS without a FUP: the next MOV CR3, far transfer, VM entry ..
     interrupt_flag,     ///< MODE.Exec and FUP, with event trace: PKT-092
     transaction,        ///< MODE.TSX and FUP

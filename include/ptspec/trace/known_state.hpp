@@ -19,13 +19,13 @@ public:
     constexpr void forget_cr3() noexcept { known_ &= static_cast<uint8_t>(~cr3); }
     /// PacketEn becomes 1. Keeps the values of a PSB+ directly before, and of a MODE.Exec that
     /// precedes the TIP.PGE.
-    constexpr void enter(bool follows_psb, bool follows_mode) noexcept {
+    constexpr void enable(bool follows_psb, bool follows_mode) noexcept {
         if (!follows_psb) { known_ = 0; }
         if (follows_mode) { known_ |= mode; }
     }
 
     /// Takes the value of a packet; `is_on` is PacketEn. While it is 0, the value is kept but not
-    /// known, until `enter` makes it so. Returns false if the value known before differs.
+    /// known, until `enable` makes it so. Returns false if the value known before differs.
     constexpr auto take(packet::mode_exec packet, bool is_on) noexcept -> bool {
         auto const bits = static_cast<uint8_t>(packet.code_bits());
         bool const agrees = !has(mode) || code_bits_ == bits;

@@ -163,7 +163,7 @@ private:
     constexpr void check_place(packet::any_packet const& packet) {
         if (!options_.has_model) { return; }
         bool const is_on = binder_.state().enabled == tracing::on ||
-                           (is_fresh() && !binder_.must_enter());
+                           (is_fresh() && !binder_.needs_tip_pge());
         auto const wrong = place_.add(packet, offset_,
                                       {state_.items, binder_.in_psb_plus(), !is_on});
         if (wrong.broken != rule::none) { report_(wrong); }
@@ -310,7 +310,7 @@ private:
     }
     /// True if PacketEn is known to be 1.
     [[nodiscard]] constexpr auto is_on() const noexcept -> bool {
-        return binder_.state().enabled == tracing::on || (is_fresh() && !binder_.must_enter());
+        return binder_.state().enabled == tracing::on || (is_fresh() && !binder_.needs_tip_pge());
     }
     /// True if only timing packets came since a PSB+ with a FUP.
     [[nodiscard]] constexpr auto is_fresh() const noexcept -> bool {

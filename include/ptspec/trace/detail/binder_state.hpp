@@ -23,14 +23,14 @@ struct binder_state {
     execution_state execution{};
     uint32_t flags = pending::at_start;  ///< of `pending`
     cpu::quirk_set quirks{};
-    known_state known{};
-    psb_plus psb{};
-    violation violated{};
-    pending_packet here{};  ///< the packet that is bound
-    pending_packet mode_at{};
-    pending_packet owner_at{};
-    uint64_t event_data_at = 0;
-    uint64_t event_at = 0;  ///< the offset of the event's FUP
+    known_state known{};         ///< the values that a PSB+ must repeat
+    psb_plus psb{};              ///< the open PSB+, or the last one
+    violation violated{};        ///< the first rule that the packet breaks
+    pending_packet here{};       ///< the packet that is bound
+    pending_packet mode_at{};    ///< the MODE.Exec of `pending::mode`
+    pending_packet owner_at{};   ///< the last packet of `pending::owners_of_fup`
+    uint64_t event_data_at = 0;  ///< the offset of the EVD of `pending::event_data`
+    uint64_t event_at = 0;       ///< the offset of the FUP of `pending::event` and `aborting`
 
     [[nodiscard]] constexpr auto has(uint32_t any_of) const noexcept -> bool {
         return (flags & any_of) != 0;
@@ -40,7 +40,7 @@ struct binder_state {
     }
     constexpr void set(tracing value) noexcept {
         execution.enabled = value;
-        set(pending::must_be_entered, false);
+        set(pending::needs_tip_pge, false);
         if (value != tracing::off) { set(pending::after_pgd, false); }
         set(pending::off, value == tracing::off);
         set(pending::entering, value == tracing::entering);
@@ -74,8 +74,8 @@ struct binder_state {
         set(pending::at_start, false);
         set(pending::lost);
     }
-    /// Confirms the state that the last PSB+ reported: no TIP.PGE followed it.
-    constexpr void enter() noexcept {
+    /// Confirms that PacketEn is 1, as the last PSB+ reported: no TIP.PGE followed it.
+    constexpr void confirm_enabled() noexcept {
         if (execution.enabled == tracing::entering) { set(tracing::on); }
     }
     constexpr void begin_event(uint32_t flag) noexcept {

@@ -12,41 +12,42 @@ namespace ptspec::trace::detail {
 /// What the time of the next packet depends on: a point with a known time, from TSC, TMA and MTC
 /// packets, and the cycles since then, from CYC and CBR packets.
 struct clock_state {
+    /// `quick_estimate` requires fewer cycles: their product with a ratio fits into 64 bits.
     static constexpr uint64_t quick_cycles = uint64_t{1} << 24;
-    static constexpr uint16_t no_mtc = 0xFFFF;
+    static constexpr uint16_t no_mtc = 0xFFFF;  ///< of `last_mtc`
 
     time_point point{};
-    uint64_t all_cycles = 0;  ///< the sum of all CYCs
-    cycle_rates rates;
-    bool is_simple = false;   ///< `quick_estimate` applies
-    bool is_regular = false;  ///< `add_regular` applies
-    time now{.tsc = 0};
-    uint32_t threshold = 0;  ///< in cycles; 0: none
-    bool has_cyc = false;
+    uint64_t all_cycles = 0;           ///< the sum of all CYCs
+    cycle_rates rates;                 ///< the duration of a cycle
+    bool is_simple = false;            ///< `quick_estimate` applies
+    bool is_regular = false;           ///< `add_regular` applies
+    time now{.tsc = 0};                ///< the time after the last packet, unless `is_simple`
+    uint32_t threshold = 0;            ///< CycThresh in cycles; 0: none
+    bool has_cyc = false;              ///< a CYC was read
     bool follows_cyc = false;          ///< no packet since the last CYC
     bool point_has_cyc = false;        ///< the point has a CYC
     bool has_no_ceiling = false;       ///< MTCs may be lost: after an OVF or a loss, until a TSC
     bool can_measure_ratio = false;    ///< the ratio can be measured from the point on
     bool edge_is_mtc = false;          ///< the last point is an MTC, not a TSC
-    bool has_tsc_in_psb_plus = false;  ///< the open PSB+, or the last one
+    bool has_tsc_in_psb_plus = false;  ///< the open PSB+, or the last one, has a TSC
     bool is_guest = false;             ///< times are TSC values of a guest
-    bool in_psb_plus = false;
-    bool has_tsc = false;
-    bool has_tma = false;  ///< since the last TSC
-    bool has_mtc = false;  ///< since the last TSC or TMA
-    bool is_monotonic = false;
-    bool is_skl168 = false;
-    bool is_skz84 = false;
-    uint8_t max_lost_mtcs = 0;
-    crystal_edge edge{};
-    uint64_t tsc = 0;
-    uint64_t last_reported = 0;  ///< the last estimate, if it is monotonic
-    uint64_t missing_mtcs = 0;
-    uint64_t unused_cycs = 0;
-    uint16_t tsc_age = 0;
-    uint16_t last_mtc = no_mtc;  ///< the last MTC before the TMA
-    uint64_t tsc_error = 0;      ///< the TSC at the packet may be greater by up to this
-    tsc_source source{};
+    bool in_psb_plus = false;          ///< between PSB and PSBEND
+    bool has_tsc = false;              ///< a TSC was read
+    bool has_tma = false;              ///< since the last TSC
+    bool has_mtc = false;              ///< since the last TSC or TMA
+    bool is_monotonic = false;         ///< `clock_options::monotonic`
+    bool is_skl168 = false;            ///< erratum: after a PSB no ratio can be measured
+    bool is_skz84 = false;             ///< erratum: TMAs may be corrupt
+    uint8_t max_lost_mtcs = 0;         ///< `clock_options::lost_mtcs`
+    crystal_edge edge{};               ///< the last edge of the crystal clock that TMA or MTC gave
+    uint64_t tsc = 0;                  ///< of the last TSC packet, in TSC ticks
+    uint64_t last_reported = 0;        ///< the last estimate in TSC ticks, if it is monotonic
+    uint64_t missing_mtcs = 0;         ///< MTCs that were missing between two others
+    uint64_t unused_cycs = 0;          ///< CYCs without a known ratio
+    uint16_t tsc_age = 0;              ///< the maximum age of a TSC at its packet, in TSC ticks
+    uint16_t last_mtc = no_mtc;        ///< CTC of the last MTC before the TMA
+    uint64_t tsc_error = 0;  ///< the TSC at the packet may be greater by up to this, in ticks
+    tsc_source source{};     ///< whose TSC a TSC packet has
 
     constexpr explicit clock_state(clock_options const& options) noexcept
         : rates{options.max_non_turbo_ratio,

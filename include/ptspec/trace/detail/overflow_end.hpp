@@ -48,7 +48,7 @@ constexpr void end_overflow(binder_state& s) noexcept {
 /// For a packet that only an enabled processor sends. After an OVF its FUP is missing, unless
 /// the packet `replaces_fup`.
 constexpr auto confirm(binder_state& s, bool replaces_fup = false) noexcept -> resumption {
-    s.enter();
+    s.confirm_enabled();
     s.check_stop();
     bool const misses_fup = s.has(pending::overflow | pending::psb_resumes) &&
                             !s.quirks.has(cpu::quirk::skd010);

@@ -313,7 +313,7 @@ constexpr void add_packet(State& s, packet::any_packet const& packet, packet_pla
         case owner::branch:
         case owner::far_transfer:
         case owner::asynchronous:
-        case owner::entry:
+        case owner::enable:
         case owner::interrupt_flag:
             return add_control_flow(s, packet, place, bound, lost_before, enabled_before);
         case owner::paging: return s.put_ready(type_of(packet.kind()), packet, place);

@@ -64,11 +64,11 @@ constexpr void check_pending(binder_state& s, packet::any_packet const& packet) 
 }
 
 /// After a PSB+ with an IP, TIP.PGE must follow directly, unless PacketEn was 1.
-constexpr void check_entry(binder_state& s) noexcept {
+constexpr void check_tip_pge(binder_state& s) noexcept {
     if (s.is_any_of(packet::kinds_of(kind::mode_exec, kind::pip, kind::tip_pge))) { return; }
-    if (s.has(pending::must_be_entered)) { s.violate(rule::GEN_176, {s.psb.offset, kind::psb}); }
-    s.set(pending::must_be_entered, false);
-    if (!s.has(pending::doubts)) { s.enter(); }
+    if (s.has(pending::needs_tip_pge)) { s.violate(rule::GEN_176, {s.psb.offset, kind::psb}); }
+    s.set(pending::needs_tip_pge, false);
+    if (!s.has(pending::doubts)) { s.confirm_enabled(); }
 }
 
 constexpr void check_pebs_group(binder_state& s) noexcept {

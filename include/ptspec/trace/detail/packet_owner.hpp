@@ -54,10 +54,10 @@ constexpr auto bind_tip(binder_state& s) noexcept -> binding {
 constexpr auto bind_tip_pge(binder_state& s) noexcept -> binding {
     s.check_stop();
     if (s.execution.enabled == tracing::on) { s.violate(rule::GEN_100); }
-    s.known.enter(s.has(pending::entering), s.has(pending::mode));
+    s.known.enable(s.has(pending::entering), s.has(pending::mode));
     s.set(pending::waiting, false);
     s.resume();
-    return {.to = owner::entry};
+    return {.to = owner::enable};
 }
 
 constexpr auto bind_tip_pgd(binder_state& s) noexcept -> binding {
@@ -219,7 +219,7 @@ constexpr auto bind_outside_psb_plus(binder_state& s, packet::any_packet const& 
     bool const loses_flow = s.has(pending::event | pending::aborting | pending::abort |
                                   pending::mode);
     if (s.has(pending::waiting)) { check_pending(s, packet); }
-    if (s.has(pending::must_be_entered | pending::entering)) { check_entry(s); }
+    if (s.has(pending::needs_tip_pge | pending::entering)) { check_tip_pge(s); }
     auto found = bind_by_kind(s, packet, loses_flow);
     check_pebs_group(s);
     if (shows_off) { found.resumed = refuted; }

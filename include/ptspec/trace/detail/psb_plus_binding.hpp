@@ -46,10 +46,10 @@ constexpr auto end_psb_plus(binder_state& s) noexcept -> binding {
         return {.in_psb_plus = true, .resumed = is_first ? resumption::possible : resumption::none};
     }
     if (s.execution.enabled != tracing::on) {
-        bool const was_off = s.has(pending::off | pending::must_be_entered);
+        bool const was_off = s.has(pending::off | pending::needs_tip_pge);
         s.resume();
         s.set(tracing::entering);
-        s.set(pending::must_be_entered, was_off);
+        s.set(pending::needs_tip_pge, was_off);
     }
     return {.in_psb_plus = true};
 }
