@@ -113,7 +113,7 @@ struct enables {
     bool filter = false;
     bool branch = false;
 
-    /// PacketEn: control flow is traced. No register shows it.
+    /// True if control flow is traced: PacketEn, which no register shows.
     ///
     /// Source: SDM vol. 3, "Packet Enable (PacketEn)"; REG-059.
     [[nodiscard]] constexpr auto packet() const noexcept -> bool {

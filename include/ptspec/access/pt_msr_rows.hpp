@@ -85,6 +85,8 @@ struct pt_msr_facts {
     uint32_t number = 0;
 };
 
+/// What the row that covers an MSR says about it.
+///
 /// always_inline: as `rule_of_absence`.
 template <class... Rows>
 PTSPEC_ATTRIBUTE(always_inline)

@@ -50,7 +50,7 @@ struct packet_ip {
 struct phys_addr {
     uint64_t value;
 
-    /// Trivial: with a value of 0, g++ 12 loses elements of arrays in constant expressions.
+    /// Trivial, because with a value of 0, g++ 12 loses elements of arrays in constant expressions.
     /// `phys_addr x{}` is 0.
     phys_addr() = default;
     constexpr phys_addr(uint64_t address) noexcept : value{address} {}

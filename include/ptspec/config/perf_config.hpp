@@ -40,7 +40,7 @@ enum class error : uint8_t {
 
 namespace detail {
 
-/// Bit 0 of `config`: bit 13 is valid.
+/// The bit of `config` that says that bit 13 is valid: bit 0.
 inline constexpr uint64_t perf_pt = field_mask<ctl::TraceEn>;
 
 /// The fields that `config` and IA32_RTIT_CTL have in the same places.

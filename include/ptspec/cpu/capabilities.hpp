@@ -147,7 +147,7 @@ struct capabilities {
                                                               : cpu::ip_payload::effective;
     }
 
-    /// MAXPHYADDR: 36 where the leaf is absent.
+    /// The width of physical addresses in bits, MAXPHYADDR; 36 where the leaf is absent.
     ///
     /// Source: REG-070.
     [[nodiscard]] constexpr auto max_phys_addr() const noexcept -> ptspec::max_phys_addr {

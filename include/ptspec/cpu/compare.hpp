@@ -109,7 +109,7 @@ struct common_capabilities {
 
 namespace detail {
 
-/// Feature bits: 1 where both have them.
+/// The feature bits that both words have.
 template <class Word>
 constexpr auto bits_of_both(Word one, Word two) noexcept -> Word {
     return {one.raw & two.raw};

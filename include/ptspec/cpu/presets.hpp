@@ -71,7 +71,7 @@ struct match {
     bool exists = false;
 
     constexpr explicit operator bool() const noexcept { return exists; }
-    /// When nothing was found: a processor without a name and without Intel PT.
+    /// The processor. If nothing was found, it has no name and no Intel PT.
     [[nodiscard]] constexpr auto operator->() const noexcept -> named const* { return &found; }
 };
 

@@ -18,7 +18,7 @@ struct [[nodiscard]] detection : procedure_result {
     constexpr explicit operator bool() const noexcept {
         return caps.has_pt() && !fault.happened && trace == trace_state::disabled;
     }
-    /// Another agent traces: leave all MSRs of Intel PT alone.
+    /// True if another agent traces. Leave all MSRs of Intel PT alone then.
     [[nodiscard]] constexpr auto is_in_use() const noexcept -> bool {
         return trace == trace_state::enabled;
     }

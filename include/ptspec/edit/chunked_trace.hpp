@@ -52,8 +52,8 @@ public:
         }
     }
 
-    /// Of the last chunk: bytes without packets, before a PSB or after damage, and an incomplete
-    /// packet at the end of the trace.
+    /// The number of bytes of the last chunk that are in no packet: before a PSB, after damage, and
+    /// of an incomplete packet at the end of the trace.
     [[nodiscard]] constexpr auto skipped() const noexcept -> uint64_t { return skipped_; }
     /// Bytes at the end of the last chunk that are kept back: a packet, or a PSB, that continues.
     [[nodiscard]] constexpr auto kept_back() const noexcept -> size_t { return kept_back_; }

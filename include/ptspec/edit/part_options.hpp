@@ -25,7 +25,7 @@ struct part_options {
 
     side keep = side::guest;
     traced_in where = traced_in::both;
-    /// The guest: the address of its VMCS, as VMCS packets have it. Other guests belong to neither
+    /// The address of the guest's VMCS, as VMCS packets have it. Other guests belong to neither
     /// side.
     uint64_t vmcs = any_vmcs;
     /// A VM exit after which the guest continues at the same or the next instruction leaves no

@@ -21,7 +21,7 @@ struct [[nodiscard]] replaced_addresses {
     /// Bytes that stay as they are, with the addresses that they may have: before the first PSB,
     /// damaged, or of a packet that is incomplete at the end of the trace.
     uint64_t skipped = 0;
-    /// Between chunks: the last bytes of the chunk are the beginning of a packet. They are
+    /// The number of bytes at the end of a chunk that begin a packet of the next one. They are
     /// unchanged: give them to the guest later, and here again, at the beginning of the next chunk.
     size_t kept_back = 0;
 

@@ -26,7 +26,7 @@ struct value_changes {
     value_change mwait = value_change::keep;
 };
 
-/// No VMCS is loaded: the address is all ones, and is never replaced.
+/// True if no VMCS is loaded: the address is all ones, and is never replaced.
 ///
 /// Source: PKT-162.
 [[nodiscard]] constexpr auto is_no_vmcs(packet::vmcs vmcs) noexcept -> bool {

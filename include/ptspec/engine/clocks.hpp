@@ -13,7 +13,8 @@ namespace ptspec::engine {
 
 /// The MTCs that are due.
 struct mtcs_due {
-    /// The maximum: a packet has eight bits of the crystal counter, so more are indistinguishable.
+    /// The maximum count. A packet has eight bits of the crystal counter, so more are
+    /// indistinguishable.
     static constexpr uint64_t max_count = 256;
 
     uint64_t first = 0;  ///< the crystal counter at the first, shifted right by MTCFreq

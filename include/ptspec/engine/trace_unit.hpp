@@ -194,7 +194,7 @@ public:
         }
         return {detail::access_result_of(detail::xrstors_init(state_, next).effect.verdict, {})};
     }
-    /// A warm reset: bytes in the buffer are lost. Source: GEN-291, REG-091..093.
+    /// Executes a warm reset, which loses the bytes in the buffer. Source: GEN-291, REG-091..093.
     constexpr void warm_reset(execution_context const& after, uint64_t ip) noexcept {
         state_.msrs = msrs();
         detail::warm_reset(state_, after, ip);
@@ -243,6 +243,8 @@ private:
     pending_action pending_ = pending_action::none;
     byte_queue<Depth> queue_{};
 
+    /// Handles an action after what is pending.
+    ///
     /// noinline: inlined, branches take 12 % more instructions (g++ 12).
     template <class Action, memory_port Memory>
     PTSPEC_ATTRIBUTE(noinline)
@@ -320,6 +322,8 @@ private:
         (void)start_output(memory);  // storing bytes reports the same fault again
         return {};
     }
+    /// Begins or ends output after TraceEn has changed.
+    ///
     /// noinline: inlined, branches take 2 % more instructions (g++ 12).
     template <memory_port Memory>
     PTSPEC_ATTRIBUTE(noinline)
@@ -354,7 +358,7 @@ private:
         detail::refresh_cache(state_);
         return fault;
     }
-    /// TraceEn was cleared: stores all bytes, and ends output.
+    /// Stores all bytes and ends output, after TraceEn was cleared.
     template <memory_port Memory>
     constexpr auto flush(Memory& memory) noexcept -> port_fault {
         if (!is_flushing()) { pending_ = pending_action::flush; }

@@ -30,7 +30,7 @@ inline constexpr uint64_t max_entries =
 
 // ------------------------------------------------------------------- IA32_RTIT_OUTPUT_MASK_PTRS
 
-/// MaskOrTableOffset: the index of the current entry.
+/// The index of the current entry, from MaskOrTableOffset.
 ///
 /// Source: OUT-050.
 template <word_like Word>
@@ -39,7 +39,7 @@ template <word_like Word>
     return (pointers >> Word{uint64_t{field::lsb}}) & Word{max_entries - 1};
 }
 
-/// OutputOffset: the offset of the next byte in the region.
+/// The offset of the next byte in the region, from OutputOffset.
 template <word_like Word>
 [[nodiscard]] constexpr auto offset_in(Word pointers) noexcept -> Word {
     return pointers >> Word{uint64_t{reg::ia32_rtit_output_mask_ptrs::OutputOffset::lsb}};

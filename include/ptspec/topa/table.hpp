@@ -67,7 +67,7 @@ struct ending {
     phys_addr next_table{};  ///< for a link
 };
 
-/// No link: the last region has STOP.
+/// The table ends without a link: its last region has STOP.
 inline constexpr ending no_link{};
 [[nodiscard]] constexpr auto link(phys_addr next_table) noexcept -> ending {
     return {true, next_table};

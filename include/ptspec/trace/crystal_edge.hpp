@@ -43,12 +43,12 @@ public:
 
     /// Times without a TSC count from here.
     constexpr void start_at(uint32_t ctc) noexcept { ctc_ = ctc; }
-    /// A TSC: no edge is known until its TMA.
+    /// Takes a TSC. No edge is known until its TMA.
     constexpr void restart(uint64_t tsc) noexcept {
         base_ = tsc;
         remainder_ = 0;
     }
-    /// A TMA: the edge is `fast` ticks before the TSC.
+    /// Takes a TMA. The edge is `fast` ticks before the TSC.
     constexpr void start(uint64_t tsc, uint32_t ctc, uint64_t fast) noexcept {
         restart(tsc < fast ? 0 : tsc - fast);
         ctc_ = ctc;

@@ -28,7 +28,7 @@ struct guest_pt {
     guest_output output = guest_output::guest_physical;
     /// The values that the guest sees. Of IA32_PERF_GLOBAL_STATUS only Trace_ToPA_PMI is in use.
     access::msr_state msrs{};
-    /// With shadow tables: what the processor holds while the guest traces, in place of the output
+    /// What the processor holds while a guest with shadow tables traces, in place of the output
     /// MSRs of the guest, and CTL.ToPA.
     access::output_registers host_output{};
     bool host_topa = true;

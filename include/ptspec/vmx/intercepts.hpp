@@ -20,8 +20,9 @@ enum class guest_output : uint8_t {
 enum class msr_index_at : uint8_t {
     none,  ///< the exit has another reason
     rcx,
-    /// The list at RSI: its entry whose number is that of the lowest 1 in RCX. Emulate this access
-    /// and clear the bit; the instruction ends when RCX is 0. UNCONFIRMED where the exit says more.
+    /// The entry of the list at RSI whose number is that of the lowest 1 in RCX. Emulate this
+    /// access and clear the bit; the instruction ends when RCX is 0. UNCONFIRMED where the exit says
+    /// more.
     list,
     /// The exit qualification. Bits 6:3 of the VM-exit instruction information are the number of
     /// the register with the value.
@@ -63,7 +64,7 @@ enum class guest_access : uint8_t {
     not_pt,        ///< not an MSR of Intel PT
 };
 
-/// With shadow tables: what the output MSRs of the processor come from.
+/// What the output MSRs of the processor come from, with shadow tables.
 enum class shadow_use : uint8_t {
     needed,  ///< TraceEn rose after the last shadow was begun: `begin_shadow`
     begun,   ///< VM entry takes the position from the shadow

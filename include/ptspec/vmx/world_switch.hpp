@@ -23,8 +23,8 @@ struct [[nodiscard]] entry_state : driver::procedure_result {
     /// For the guest-state field of VM entry or, where the processor has no such control, for the
     /// last entry of its MSR-load list. VM exit then loads 0.
     access::ia32_rtit_ctl ctl{};
-    /// Nothing was done: the guest traces, and its shadow is missing, incomplete, or of an earlier
-    /// enable.
+    /// Nothing was done, because the guest traces and its shadow is missing, incomplete, or of an
+    /// earlier enable.
     bool needs_shadow = false;
     rule broken = rule::none;  ///< nothing was done: the guest cannot be entered in this state
 

@@ -245,7 +245,7 @@ private:
             default: classify_group_9(); break;
         }
     }
-    /// 0F 01 with a register operand: the system instructions.
+    /// Classifies the system instructions: 0F 01 with a register operand.
     constexpr void classify_system() noexcept {
         using enum instruction_class;
         bool const has_no_prefix = repeat_ == 0 && !has_66_;
@@ -290,7 +290,7 @@ private:
 
     // -------------------------------------------------------------------------------- vectors, APX
 
-    /// REX2: a map, and more bits of register numbers.
+    /// Reads a REX2 prefix, which has a map and more bits of register numbers.
     constexpr void read_rex2() noexcept {
         if (rex_ != 0) { return is_undefined(); }
         uint8_t const payload = next();

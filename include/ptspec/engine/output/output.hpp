@@ -245,7 +245,7 @@ private:
         }
     }
 
-    /// The extent is full: raises the interrupt, stops, or moves to the next extent.
+    /// Ends an extent that is full: raises the interrupt, stops, or moves to the next extent.
     template <memory_port Memory>
     constexpr void end_extent(access::msr_state& msrs, Memory& memory,
                               write_result& result) noexcept {

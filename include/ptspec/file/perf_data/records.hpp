@@ -150,7 +150,7 @@ template <class Record>
     return {record.pid, record.tid};
 }
 
-/// PERF_RECORD_COMM: the name of a thread, which follows with its NUL, padded to 8 bytes.
+/// PERF_RECORD_COMM, the name of a thread, which follows with its NUL, padded to 8 bytes.
 struct comm_record {
     record_header header{record_type::comm};
     le32 pid{};
@@ -205,7 +205,7 @@ struct mapped_build_id {
     uint8_t bytes[20]{};
 };
 
-/// PERF_RECORD_MMAP2: a mapping of a file, and PERF_RECORD_MMAP, which has the members before
+/// PERF_RECORD_MMAP2, a mapping of a file, and PERF_RECORD_MMAP, which has the members before
 /// `inode`. The file name follows, with its NUL, padded to 8 bytes.
 ///
 /// Units:  `len` and `pgoff` are in bytes. perf reads the code from the ELF file, where `addr` is
@@ -257,7 +257,7 @@ inline constexpr record_form forms_of<mmap2_record>[] = {
     return mapping;
 }
 
-/// PERF_RECORD_LOST: the number of records of an event that were lost.
+/// PERF_RECORD_LOST, the number of records of an event that were lost.
 struct lost_record {
     record_header header{record_type::lost};
     le64 id{};
@@ -282,7 +282,7 @@ inline constexpr record_form forms_of<throttle_record>[] = {
     {record_type::throttle, sizeof(throttle_record)},
     {record_type::unthrottle, sizeof(throttle_record)}};
 
-/// PERF_RECORD_AUX: new bytes in a buffer of traces.
+/// PERF_RECORD_AUX, new bytes in a buffer of traces.
 ///
 /// Units:  `aux_offset` and `aux_size` are in bytes.
 struct aux_record {
@@ -292,7 +292,7 @@ struct aux_record {
     little_endian<aux_flags> flags{};
 };
 
-/// PERF_RECORD_ITRACE_START: the thread whose trace begins.
+/// PERF_RECORD_ITRACE_START, the thread whose trace begins.
 struct itrace_start_record {
     record_header header{record_type::itrace_start};
     le32 pid{};
@@ -327,7 +327,7 @@ inline constexpr record_form forms_of<switch_record>[] = {
     {record_type::context_switch, sizeof(record_header)},
     {record_type::switch_cpu_wide, sizeof(switch_record)}};
 
-/// PERF_RECORD_SAMPLE: the members of fixed size that are not in `record::id`. Each is valid only
+/// PERF_RECORD_SAMPLE, the members of fixed size that are not in `record::id`. Each is valid only
 /// if its bit in `record::event` is set. The members of variable size follow.
 struct sample_record {
     record_header header{record_type::sample};
@@ -364,7 +364,7 @@ struct feature_record {
     le64 feat_id{};  ///< `feature_id`
 };
 
-/// PERF_RECORD_ID_INDEX: the traces that events belong to. `nr` entries follow; in newer files more
+/// PERF_RECORD_ID_INDEX, the traces that events belong to. `nr` entries follow; in newer files more
 /// bytes follow these.
 struct id_index_record {
     record_header header{record_type::id_index};
@@ -377,7 +377,7 @@ struct id_index_entry {
     le64 tid{};
 };
 
-/// PERF_RECORD_TIME_CONV: the conversion of the TSC to times. Old files end after `time_zero`.
+/// PERF_RECORD_TIME_CONV, the conversion of the TSC to times. Old files end after `time_zero`.
 struct time_conv_record {
     record_header header{record_type::time_conv};
     le64 time_shift{};
@@ -398,7 +398,7 @@ template <>
 inline constexpr record_form forms_of<time_conv_record>[] = {
     {record_type::time_conv, offsetof(time_conv_record, time_cycles)}};
 
-/// PERF_RECORD_AUXTRACE_ERROR: a decoder reports an error. In format 0, the message is in the place
+/// PERF_RECORD_AUXTRACE_ERROR, an error of a decoder. In format 0, the message is in the place
 /// of `time`. Only format 2 has the last two members.
 struct auxtrace_error_record {
     record_header header{record_type::auxtrace_error};
@@ -468,7 +468,7 @@ template <>
 inline constexpr record_form forms_of<auxtrace_info_record>[] = {
     {record_type::auxtrace_info, offsetof(auxtrace_info_record, PMU_TYPE)}};
 
-/// PERF_RECORD_AUXTRACE: a piece of a trace. `size` bytes of trace follow the record.
+/// PERF_RECORD_AUXTRACE, a piece of a trace. `size` bytes of trace follow the record.
 ///
 /// Units:  `size` and `offset` are in bytes, `reference` in TSC ticks. TSC packets have 56 bits of
 ///         the TSC; perf takes the upper bits from `reference`. In a timed file `reference` must

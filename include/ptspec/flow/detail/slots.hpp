@@ -10,7 +10,7 @@ namespace ptspec::flow::detail {
 /// 2^64 divided by the golden ratio.
 inline constexpr uint64_t golden = 0x9E37'79B9'7F4A'7C15;
 
-/// Multiplicative hashing: the upper half of the product modulo 2^64.
+/// A hash of a value: the upper half of a product modulo 2^64.
 [[nodiscard]] constexpr auto hash_of(uint64_t value) noexcept -> uint32_t {
     return static_cast<uint32_t>(value * golden >> 32);
 }

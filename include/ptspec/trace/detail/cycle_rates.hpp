@@ -61,14 +61,14 @@ struct cycle_rates {
         estimate = ratio::of(non_turbo, core_ratio);
         is_widened = false;
     }
-    /// A CBR with the same ratio: the frequency may have changed nevertheless.
+    /// Takes a CBR with the same ratio. The frequency may have changed nevertheless.
     constexpr void repeat_core() noexcept {
         estimate = ratio::of(non_turbo, core);
         if (is_widened) { by_cbr = range_of(core); }
         if (!is_mixed) { use(by_cbr); }
         is_widened = false;
     }
-    /// CBRs may be lost: the core clock may have any ratio.
+    /// Called when CBRs may be lost. The core clock may have any ratio.
     constexpr void lose() noexcept {
         core = lost_core;
         is_mixed = is_widened = false;

@@ -143,6 +143,8 @@ struct visitor_call {
     uint8_t const* from;
     packet_place place;
 
+    /// Passes the packet to the visitor.
+    ///
     /// always_inline: without it next() takes 2 % more instructions (g++ 12).
     template <class Packet>
     PTSPEC_ATTRIBUTE(always_inline)

@@ -52,7 +52,8 @@ struct event_buffer {
     }
 
 private:
-    /// Member by member: an event that is built and copied takes 2 % more instructions (g++ 12).
+    /// Writes an event, member by member: one that is built and copied takes 2 % more instructions
+    /// (g++ 12).
     template <packet::packet_type Packet, class Clock>
 #if defined(__clang__)
     PTSPEC_ATTRIBUTE(always_inline)

@@ -104,7 +104,7 @@ constexpr auto bind_fup(binder_state& s) noexcept -> binding {
     return {.to = owner::asynchronous, .completes = false};
 }
 
-/// PIP and VMCS: part of a compound event, or alone.
+/// Binds a PIP or VMCS, which is part of a compound event or alone.
 constexpr auto bind_pip_or_vmcs(binder_state& s) noexcept -> binding {
     end_overflow(s);
     bool const is_middle = s.has(pending::event | pending::aborting);
@@ -121,7 +121,7 @@ constexpr auto bind_mode_exec(binder_state& s, packet::mode_exec packet) noexcep
             .completes = false};
 }
 
-/// MODE.TSX: a FUP follows, unless tracing is known to be off. Source: PKT-093.
+/// Binds a MODE.TSX. A FUP follows, unless tracing is known to be off. Source: PKT-093.
 constexpr auto bind_mode_tsx(binder_state& s, packet::mode_tsx packet) noexcept -> binding {
     end_overflow(s);
     (void)s.take(packet, s.is_on());
@@ -139,7 +139,7 @@ constexpr auto bind_trace_stop(binder_state& s) noexcept -> binding {
     return {.to = owner::trace_stop};
 }
 
-/// PTW: none follows a TIP.PGD while PacketEn is 0. Source: GEN-300.
+/// Binds a PTW. None follows a TIP.PGD while PacketEn is 0. Source: GEN-300.
 constexpr auto bind_ptw(binder_state& s, bool has_fup) noexcept -> binding {
     end_overflow(s);
     if (s.has(pending::after_pgd)) { s.violate(rule::GEN_300); }
@@ -244,6 +244,8 @@ constexpr auto bind_packet(binder_state& s, packet::any_packet const& packet,
     return bind_outside_psb_plus(s, packet);
 }
 
+/// Binds a packet that `binder::add` does not bind itself.
+///
 /// noinline: without it, binding all packets one by one takes up to 31 % more instructions
 /// (g++ 12).
 PTSPEC_ATTRIBUTE(noinline)

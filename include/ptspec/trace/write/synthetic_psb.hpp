@@ -9,7 +9,7 @@ namespace ptspec::trace {
 
 /// The bytes of `synthetic_psb`.
 struct synthetic_prefix {
-    /// The longest: PSB+ with every packet, and three packets that set LastIP.
+    /// The length of the longest: a PSB+ with every packet, and three packets that set LastIP.
     static constexpr size_t capacity = 96;
 
     rule broken = rule::none;  ///< PKT-135: TMA without TSC; nothing is written

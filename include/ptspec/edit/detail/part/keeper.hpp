@@ -53,7 +53,7 @@ private:
         side_.lose();
         out().is_kept = false;
     }
-    /// TraceEn rose, without a PSB+: GEN-181, GEN-274.
+    /// Called when TraceEn has risen without a PSB+: GEN-181, GEN-274.
     constexpr void enable() noexcept {
         side_.enable();
         out().is_kept = side_.is_kept();
@@ -157,7 +157,7 @@ private:
         }
         maybe_enabled_ = false;
     }
-    /// TSC and TMA. Source: GEN-200, PKT-302, PKT-303, PKT-317.
+    /// Keeps, changes or drops a TSC or TMA. Source: GEN-200, PKT-302, PKT-303, PKT-317.
     constexpr void add_time(part_packet const& one) noexcept {
         using packet::tma;
         using packet::tsc;
@@ -169,7 +169,8 @@ private:
         auto changed = one.packet.as<tma>();
         if (other_tsc_.change(changed) == rule::none) { out().put(changed, one.offset); }
     }
-    /// A CR3 write, or a VM transition. Source: PKT-082, PKT-274, GEN-271..273.
+    /// Handles a PIP, which shows a CR3 write or a VM transition. Source: PKT-082, PKT-274,
+    /// GEN-271..273.
     constexpr void add_pip(part_packet const& one) noexcept {
         auto const pip = one.packet.as<packet::pip>();
         bool const was_kept = side_.is_kept();
@@ -197,7 +198,7 @@ private:
     constexpr void put_vmcs(part_packet const& one) noexcept {
         if (keep_ == side::host) { out().put_same(one); }
     }
-    /// Events, values, power: packets that do not need PacketEn.
+    /// Keeps or drops a packet that does not need PacketEn, such as those of power events.
     constexpr void add_other(part_packet const& one) noexcept {
         if (!side_.is_kept()) { return drop(one); }
         if (keep_ == side::guest && is_vmx_event(one.packet)) {
