@@ -40,11 +40,7 @@ constexpr auto listed(byte_view bytes) -> test::packets_text {
             out(text{"DAMAGE"});
             continue;
         }
-        packet::visit(
-            [&](auto const& which) {
-                printer(which, trace::packet_place{it.offset, it.ip, it.length});
-            },
-            it.packet);
+        packet::visit([&](auto const& which) { printer(which, it.place()); }, it.packet);
     }
     return out;
 }

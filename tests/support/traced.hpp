@@ -29,11 +29,7 @@ constexpr auto packets_in(byte_view bytes, bool with_if = false) -> packets_text
             out(text{"DAMAGE"});
             continue;
         }
-        packet::visit(
-            [&](auto const& packet) {
-                printer(packet, trace::packet_place{item.offset, item.ip, item.length});
-            },
-            item.packet);
+        packet::visit([&](auto const& packet) { printer(packet, item.place()); }, item.packet);
     }
     if (first) { out(text{"none"}); }
     return out;

@@ -66,7 +66,7 @@ inline auto items_of(byte_view bytes, bool with_time) -> std::vector<item> {
         auto const& one = it.packet;
         auto const which = one.kind();
         if (it.what != trace::item_type::packet) { return {{kind::ovf, it.offset}}; }
-        auto const bound = state.add(one, {it.offset, it.ip, it.length});
+        auto const bound = state.add(one, it.place());
         if (bound.broken != rule::none) {
             all.push_back({kind::psb, static_cast<std::uint64_t>(bound.broken)});
         }

@@ -35,11 +35,7 @@ struct lines {
 
     template <packet::packet_type Packet>
     void operator()(Packet const& packet, trace::packet_place where) {
-        add({.what = trace::item_type::packet,
-             .length = static_cast<std::uint8_t>(where.length),
-             .offset = where.offset,
-             .ip = where.ip,
-             .packet = {packet, where.length}});
+        add(trace::item_of({packet, where.length}, where));
     }
     void operator()(trace::item const& item) { add(item); }
 };

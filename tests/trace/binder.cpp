@@ -38,7 +38,7 @@ constexpr auto last_of(made_stream const& stream) -> last {
             binder.restart();
             continue;
         }
-        found.bound = binder.add(got.packet, {got.offset, got.ip, got.length});
+        found.bound = binder.add(got.packet, got.place());
     }
     found.state = binder.state();
     found.binds_branches = binder.binds_branches();
@@ -146,10 +146,9 @@ TEST_CASE("packets bind the same one by one and as a visitor gets them") {
         trace::binder one;
         trace::binder two;
         while (auto const got = from.next()) {
-            auto const first = one.add(got.packet, {got.offset, got.ip, got.length});
+            auto const first = one.add(got.packet, got.place());
             auto const second = packet::visit(
-                [&](auto const& which) { return two.add(which, {got.offset, got.ip, got.length}); },
-                got.packet);
+                [&](auto const& which) { return two.add(which, got.place()); }, got.packet);
             if (first.to != second.to || first.completes != second.completes ||
                 first.broken != second.broken || one.state() != two.state()) {
                 return false;

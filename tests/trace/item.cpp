@@ -22,6 +22,17 @@ TEST_CASE("an item is false at the end of the trace or of a chunk, and true othe
     });
 }
 
+TEST_CASE("item_of() and place() are the reverse of each other") {
+    CHECK_TWICE([](auto value) {
+        trace::packet_place const place{value(uint64_t{0x123}), value(~uint64_t{0}), 2};
+        auto const one = trace::item_of({packet::ovf{}, place.length}, place);
+        return one.what == item_type::packet && one.length == 2 && one.offset == 0x123 &&
+               one.ip == ~uint64_t{0} && one.packet.is<packet::ovf>() && one.packet.length() == 2 &&
+               one.place().offset == 0x123 && one.place().ip == ~uint64_t{0} &&
+               one.place().length == 2;
+    });
+}
+
 TEST_CASE("by default reading starts at the first PSB and ignores reserved bits (PKT-003)") {
     CHECK_TWICE([](auto value) {
         auto const how = value(trace::reader_options{});

@@ -18,7 +18,7 @@ constexpr auto first_in(made_stream const& stream) -> trace::psb_plus {
         if (got.what != trace::item_type::packet) { continue; }
         if (got.packet.is<packet::psb>()) { reported.begin(got.offset); }
         if (got.packet.is<packet::psbend>()) { break; }
-        reported.add(got.packet, {got.offset, got.ip, got.length});
+        reported.add(got.packet, got.place());
     }
     return reported;
 }

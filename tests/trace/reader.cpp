@@ -74,11 +74,7 @@ struct collector {
     std::vector<item>& all;
     template <packet::packet_type Packet>
     void operator()(Packet const& packet, trace::packet_place where) const {
-        all.push_back({.what = item_type::packet,
-                       .length = static_cast<uint8_t>(where.length),
-                       .offset = where.offset,
-                       .ip = where.ip,
-                       .packet = {packet, where.length}});
+        all.push_back(trace::item_of({packet, where.length}, where));
     }
     void operator()(item const& other) const { all.push_back(other); }
 };

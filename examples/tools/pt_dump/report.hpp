@@ -178,7 +178,7 @@ void visit_all(Reader& reader, trace::packet_errata& errata, Visitor visitor) {
         return;
     }
     for (auto item = errata.next(reader); item; item = errata.next(reader)) {
-        trace::packet_place const where{item.offset, item.ip, item.length};
+        auto const where = item.place();
         bool const is_packet = item.what == trace::item_type::packet;
         if constexpr (requires { visitor.pads(1U, where); }) {
             if (is_packet && item.packet.kind() == packet::kind::pad) {

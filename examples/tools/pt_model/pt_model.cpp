@@ -222,11 +222,7 @@ void explain(processor& one, tool::output& to) {
         auto out = [&](text piece) { line.append(piece.data(), piece.size()); };
         trace_script::packet_printer printer{
             out, one.on->unit().state().ctl<ptspec::reg::ia32_rtit_ctl::EventEn>()};
-        packet::visit(
-            [&](auto const& packet) {
-                printer(packet, trace::packet_place{item.offset, item.ip, item.length});
-            },
-            item.packet);
+        packet::visit([&](auto const& packet) { printer(packet, item.place()); }, item.packet);
         auto const& [number, what, bytes] = events[event];
         line += number != 0 ? "  event " + std::to_string(number) + ", " : "  ";
         line.append(what).append(": ").append(trace_script::why(item.packet.kind())) += '\n';

@@ -127,9 +127,7 @@ private:
             auto const one = errata.next(from);
             continues = one.what == trace::item_type::packet
                             ? packet::visit(
-                                  [&](auto const& packet) {
-                                      return read(packet, {one.offset, one.ip, one.length});
-                                  },
+                                  [&](auto const& packet) { return read(packet, one.place()); },
                                   one.packet)
                             : read(one);
         }

@@ -17,6 +17,13 @@ enum class item_type : uint8_t {
     end,         ///< the end of the trace
 };
 
+/// Where a packet begins, the last IP after it, and its length in bytes.
+struct packet_place {
+    uint64_t offset;
+    uint64_t ip;
+    unsigned length;
+};
+
 /// One item of a trace: a packet, or something else that a reader reports, and its offset.
 struct item {
     item_type what = item_type::end;
@@ -35,14 +42,21 @@ struct item {
     constexpr explicit operator bool() const noexcept {
         return what != item_type::need_input && what != item_type::end;
     }
+    /// The place of the packet.
+    [[nodiscard]] constexpr auto place() const noexcept -> packet_place {
+        return {offset, ip, length};
+    }
 };
 
-/// Where a packet begins, the last IP after it, and its length in bytes.
-struct packet_place {
-    uint64_t offset;
-    uint64_t ip;
-    unsigned length;
-};
+/// The item of a packet.
+[[nodiscard]] constexpr auto item_of(packet::any_packet const& packet, packet_place place) noexcept
+    -> item {
+    return {.what = item_type::packet,
+            .length = static_cast<uint8_t>(place.length),
+            .offset = place.offset,
+            .ip = place.ip,
+            .packet = packet};
+}
 
 /// How to read a trace.
 struct reader_options {

@@ -89,10 +89,7 @@ public:
             auto const got = next_slow_path();
             if (got.what == item_type::packet) {
                 bool const keep_going = packet::visit<Packets>(
-                    [&](auto const& packet) {
-                        return detail::call(visitor, packet,
-                                            packet_place{got.offset, got.ip, got.length});
-                    },
+                    [&](auto const& packet) { return detail::call(visitor, packet, got.place()); },
                     got.packet);
                 if (!keep_going) { return item_type::packet; }
             } else {

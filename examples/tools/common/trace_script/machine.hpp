@@ -65,11 +65,7 @@ public:
                 valid_packets = false;
                 continue;
             }
-            packet::visit(
-                [&](auto const& packet) {
-                    each(packet, trace::packet_place{item.offset, item.ip, item.length});
-                },
-                item.packet);
+            packet::visit([&](auto const& packet) { each(packet, item.place()); }, item.packet);
         }
         if (first) { out(text{"none"}); }
         return valid_packets;

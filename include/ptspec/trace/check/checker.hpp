@@ -65,7 +65,7 @@ public:
         switch (one.what) {
             case item_type::packet:
                 if (one.packet.is<packet::pad>()) { return add_pads(1, one.offset); }
-                return add(one.packet, {one.offset, one.ip, one.length});
+                return add(one.packet, one.place());
             case item_type::unknown: return place_.forget();
             case item_type::damage:
                 report_(violation{one.offset, one.broken, packet::kind::none,

@@ -78,6 +78,14 @@ struct binder_state {
     constexpr void confirm_enabled() noexcept {
         if (execution.enabled == tracing::entering) { set(tracing::on); }
     }
+    /// TIP.PGD or TraceStop: tracing is off, and nothing that was pending or lost matters now.
+    constexpr void end_tracing(uint32_t flag) noexcept {
+        set(pending::waiting | pending::overflow | pending::at_start | pending::lost |
+                pending::doubts,
+            false);
+        set(tracing::off);
+        set(flag);
+    }
     constexpr void begin_event(uint32_t flag) noexcept {
         set(flag);
         event_at = here.offset;

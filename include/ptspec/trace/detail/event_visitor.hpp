@@ -105,11 +105,7 @@ constexpr auto bind_after(State& s, packet::any_packet const& packet, packet_pla
     if (s.quirks.bits != 0 || s.is_full() || !keeps_state) {
         // Here and not in the visitor: else events with times take 10 % more instructions (g++ 12).
         s.has_waiting = true;
-        s.waiting = {.what = item_type::packet,
-                     .length = static_cast<uint8_t>(place.length),
-                     .offset = place.offset,
-                     .ip = place.ip,
-                     .packet = packet};
+        s.waiting = item_of(packet, place);
         return {.next = next, .nothing_pending = nothing_pending};
     }
     bool const had_ready = s.events.ready != 0;
@@ -204,11 +200,7 @@ private:
             takes_branches = after.takes_branches;
             return after.continues;
         } else {
-            return (*this)({.what = item_type::packet,
-                            .length = static_cast<uint8_t>(place.length),
-                            .offset = place.offset,
-                            .ip = place.ip,
-                            .packet = any});
+            return (*this)(item_of(any, place));
         }
     }
 };

@@ -335,7 +335,7 @@ constexpr void add_item(State& s, item const& got) noexcept {
     switch (got.what) {
         case item_type::packet:
             if (s.awaits_abort) [[unlikely]] { end_wait_for_abort(s, got.packet); }
-            return add_packet(s, got.packet, {got.offset, got.ip, got.length});
+            return add_packet(s, got.packet, got.place());
         case item_type::unknown:
             s.clock.pass();
             return s.add_ready(s.made(event_type::unknown, got));

@@ -36,16 +36,18 @@ constexpr auto bind_tnt(binder_state& s, bool loses_flow) noexcept -> binding {
     return {.to = owner::branch, .resumed = resumed};
 }
 
+/// What a TIP or TIP.PGD ends. While PacketEn is 0, one without a FUP before it violates `broken`;
+/// with a FUP, these are an INIT and its SIPI (GEN-290).
+constexpr auto owner_of_target(binder_state& s, rule broken) noexcept -> owner {
+    if (s.has(pending::aborting)) { return owner::transaction_abort; }
+    if (s.has(pending::event)) { return owner::asynchronous; }
+    if (s.has(pending::off)) { s.violate(broken); }
+    return s.has(pending::mode) ? owner::far_transfer : owner::branch;
+}
+
 constexpr auto bind_tip(binder_state& s) noexcept -> binding {
     auto const resumed = confirm(s);
-    auto const bound_to = s.has(pending::aborting) ? owner::transaction_abort
-                          : s.has(pending::event)  ? owner::asynchronous
-                          : s.has(pending::mode)   ? owner::far_transfer
-                                                   : owner::branch;
-    // Not an error after a FUP: while tracing is off, these are an INIT and its SIPI (GEN-290).
-    if (s.has(pending::off) && !s.has(pending::event | pending::aborting)) {
-        s.violate(rule::GEN_105);
-    }
+    auto const bound_to = owner_of_target(s, rule::GEN_105);
     s.set(pending::waiting | pending::doubts, false);
     s.resume();
     return {.to = bound_to, .resumed = resumed};
@@ -62,17 +64,8 @@ constexpr auto bind_tip_pge(binder_state& s) noexcept -> binding {
 
 constexpr auto bind_tip_pgd(binder_state& s) noexcept -> binding {
     auto const resumed = confirm(s, s.has(pending::overflow) && s.quirks.has(cpu::quirk::apl11));
-    auto const bound_to = s.has(pending::aborting) ? owner::transaction_abort
-                          : s.has(pending::event)  ? owner::asynchronous
-                                                   : owner::branch;
-    if (s.has(pending::off) && !s.has(pending::event | pending::aborting)) {
-        s.violate(rule::GEN_101);
-    }
-    s.set(pending::waiting | pending::overflow | pending::at_start | pending::lost |
-              pending::doubts,
-          false);
-    s.set(tracing::off);
-    s.set(pending::after_pgd);
+    auto const bound_to = owner_of_target(s, rule::GEN_101);
+    s.end_tracing(pending::after_pgd);
     return {.to = bound_to, .resumed = resumed};
 }
 
@@ -133,9 +126,7 @@ constexpr auto bind_mode_tsx(binder_state& s, packet::mode_tsx packet) noexcept 
 constexpr auto bind_trace_stop(binder_state& s) noexcept -> binding {
     s.check_stop();
     if (s.is_on()) { s.violate(rule::GEN_090); }
-    s.set(pending::waiting | pending::overflow | pending::at_start | pending::lost, false);
-    s.set(tracing::off);
-    s.set(pending::stopped);
+    s.end_tracing(pending::stopped);
     return {.to = owner::trace_stop};
 }
 

@@ -113,7 +113,7 @@ private:
 
     constexpr void add_packet(trace::item const& item) noexcept {
         before_ = binder_.state().enabled;
-        trace::binding const bound = binder_.add(item.packet, {item.offset, item.ip, item.length});
+        trace::binding const bound = binder_.add(item.packet, item.place());
         out().set_limit(item.offset);
         if (psb_.is_open && !bound.in_psb_plus) { end_group(); }
         out().set_limit(item.offset + item.length);
