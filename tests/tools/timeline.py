@@ -486,13 +486,13 @@ class CommandLine(unittest.TestCase):
         for arguments, about in (
                 ([TRACE], "nowhere to write"), (["-o", "-"], "nothing to read"),
                 (["-o"], "-o needs an argument"),
-                (["--mtc-freq", "16"], "--mtc-freq takes a number from 0 to 15"),
-                (["--cyc-thresh", "-1"], "--cyc-thresh takes a number from 0 to 15"),
-                (["--non-turbo", "0"], "--non-turbo takes a number from 1 to 255"),
-                (["--non-turbo", "256"], "--non-turbo takes a number from 1 to 255"),
+                (["--mtc-freq", "16"], "--mtc-freq takes MTCFreq, a number from 0 to 15"),
+                (["--cyc-thresh", "-1"], "--cyc-thresh takes CycThresh, a number from 0 to 15"),
+                (["--non-turbo", "0"], "--non-turbo takes a ratio from 1 to 255"),
+                (["--non-turbo", "256"], "--non-turbo takes a ratio from 1 to 255"),
                 (["--tsc-hz", "2.1e9"], "--tsc-hz takes a number from 1"),
                 (["--tsc-hz", ""], "--tsc-hz takes a number from 1"),
-                *((["--tsc-ratio", text], "--tsc-ratio takes CPUID.15H EBX/EAX") for text in
+                *((["--tsc-ratio", text], "--tsc-ratio takes EBX/EAX of CPUID.15H") for text in
                   ("168", "168/0", "0/2", "/", "168/2/", "4294967296/2", "x/y")),
                 (["-o", "-", *["-"] * 257], "at most 256 traces")):
             status, out, said = run(*arguments)

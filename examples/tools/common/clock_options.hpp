@@ -29,18 +29,16 @@ struct conversion {
     }
 };
 
-/// Takes an option that describes the clocks. Returns false when it is another option.
-template <class Settings>
-auto take_clock_option(tool::command_line& line, Settings& how) -> bool {
-    constexpr std::uint64_t any = ~std::uint64_t{0};
+/// Takes an option with a rate of a clock. Returns false when it is another option.
+inline auto take_rate_option(tool::command_line& line, trace::clock_options& clock,
+                             given_options& given) -> bool {
     constexpr std::uint64_t any32 = 0xFFFF'FFFF;
-    auto& clock = how.clock;
     if (line.is("--mtc-freq")) {
-        how.given.mtc_freq = true;
+        given.mtc_freq = true;
         clock.mtc_freq = static_cast<std::uint8_t>(
             tool::number_of(line, "MTCFreq, a number from 0 to 15", 15));
     } else if (line.is("--cyc-thresh")) {
-        how.given.cyc_thresh = true;
+        given.cyc_thresh = true;
         clock.cyc_thresh = static_cast<std::uint8_t>(
             tool::number_of(line, "CycThresh, a number from 0 to 15", 15));
     } else if (line.is("--non-turbo")) {
@@ -54,7 +52,20 @@ auto take_clock_option(tool::command_line& line, Settings& how) -> bool {
         }
         clock.tsc_numerator = static_cast<std::uint32_t>(found[0]);
         clock.tsc_denominator = static_cast<std::uint32_t>(found[1]);
-    } else if (line.is("--monotonic")) {
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/// Takes an option that describes the clocks. Returns false when it is another option.
+template <class Settings>
+auto take_clock_option(tool::command_line& line, Settings& how) -> bool {
+    constexpr std::uint64_t any = ~std::uint64_t{0};
+    constexpr std::uint64_t any32 = 0xFFFF'FFFF;
+    auto& clock = how.clock;
+    if (take_rate_option(line, clock, how.given)) { return true; }
+    if (line.is("--monotonic")) {
         clock.monotonic = true;
     } else if (line.is("--tsc-reference")) {
         clock.tsc_reference = tool::number_of(line, "a TSC of 64 bits, not 0", any, 1);

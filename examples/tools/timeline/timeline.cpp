@@ -5,6 +5,7 @@
 #include "call_lanes.hpp"
 #include "page.hpp"
 #include "part.hpp"
+#include "../common/clock_options.hpp"
 #include "../common/numbers.hpp"
 #include "../common/tool.hpp"
 #include "../common/trace_file.hpp"
@@ -118,16 +119,6 @@ auto number(tool::command_line& line, std::uint64_t least, std::uint64_t most) -
     return tool::number_of(line,
                            "a number from " + std::to_string(least) + " to " + std::to_string(most),
                            most, least);
-}
-void set_tsc_ratio(tool::command_line& line, trace::clock_options& how) {
-    constexpr std::uint64_t most = 0xFFFF'FFFF;
-    constexpr std::string_view takes = "CPUID.15H EBX/EAX, as in 168/2";
-    auto const found = tool::numbers_of(line, takes, '/', {most, most}, 2);
-    if (found[0] == 0 || found[1] == 0) {
-        throw tool::failure{"--tsc-ratio takes " + std::string{takes}};
-    }
-    how.tsc_numerator = static_cast<std::uint32_t>(found[0]);
-    how.tsc_denominator = static_cast<std::uint32_t>(found[1]);
 }
 
 /// The status for several traces: the worst in the order no_psb, damaged.
@@ -381,16 +372,8 @@ auto run(tool::command_line& line) -> int {
         } else if (line.is("--title")) {
             how.title = line.value();
             how.has_title = true;
-        } else if (line.is("--mtc-freq")) {
-            how.given.mtc_freq = true;
-            how.clock.mtc_freq = static_cast<std::uint8_t>(number(line, 0, 15));
-        } else if (line.is("--tsc-ratio")) {
-            set_tsc_ratio(line, how.clock);
-        } else if (line.is("--non-turbo")) {
-            how.clock.max_non_turbo_ratio = static_cast<std::uint8_t>(number(line, 1, 255));
-        } else if (line.is("--cyc-thresh")) {
-            how.given.cyc_thresh = true;
-            how.clock.cyc_thresh = static_cast<std::uint8_t>(number(line, 0, 15));
+        } else if (trace_file::take_rate_option(line, how.clock, how.given)) {
+            continue;
         } else if (line.is("--stream")) {
             how.stream = number(line, 0, 0xFFFF'FFFF);
         } else if (line.is("--winipt")) {
