@@ -145,14 +145,16 @@ class Tools(Folder):
     def test_a_trace_that_ends_within_a_packet(self):
         status, out, _ = run(PT_DUMP, self.file("t", SMALL + b"\x19\x01"))
         self.assertEqual((status, out.splitlines()[-2]), (
-            1, "0000001c !error code=trunc left=2 rule=PKT-255: a packet must have all of its bytes"))
+            1, "0000001c !error code=trunc left=2 rule=PKT-255: "
+            "a packet must have all of its bytes"))
 
     def test_strict_reports_reserved_bits_of_tma_as_damage(self):
         path = self.file("t", PSB + bytes.fromhex("02730000010000"))
         self.assertEqual(run(PT_DUMP, path)[0], 0)
         status, out, _ = run(PT_DUMP, "--strict", path)
         self.assertEqual((status, out.splitlines()[1]), (
-            1, "00000010 !error code=bad_packet rule=PKT-104: the reserved bits of a TMA must be 0"))
+            1, "00000010 !error code=bad_packet rule=PKT-104: "
+            "the reserved bits of a TMA must be 0"))
 
     def test_a_reserved_value_is_called_bad_packet(self):
         status, out, _ = run(PT_DUMP, "--no-sync", "--hex", "ad")

@@ -6,9 +6,9 @@
 
 The output of pt_dump --strict is equal to each golden listing, except for the rules of damage and
 the lines of disagreements.csv. So is the output of pt_dump with three jobs, and of the reader with
-the whole trace and with pieces of 1, 7 and 4096 bytes, by next() and by for_each(). pt_asm restores the trace
-from each golden listing without damage, except for reserved bits. Cites PKT-185 and, by the
-contents of the listings, the reading rules PKT-250..252 and PKT-254.
+the whole trace and with pieces of 1, 7 and 4096 bytes, by next() and by for_each(). pt_asm restores
+the trace from each golden listing without damage, except for reserved bits. Cites PKT-185 and, by
+the contents of the listings, the reading rules PKT-250..252 and PKT-254.
 """
 
 import pathlib

@@ -55,6 +55,11 @@ constexpr auto events_in_chunks(made_stream const& whole, size_t size, cpu::quir
 #define ON "cbr@1000' exec_mode@1000' psb@1000 "
 #define OFF "cbr' psb"
 
+using packet::kind;
+static_assert(packet::unbound_kinds == packet::kinds_of(kind::pad, kind::tsc, kind::tma, kind::mtc,
+                                                        kind::cyc, kind::cbr, kind::mnt),
+              "add_without_owner must add the event of each of these that has one");
+
 TEST_CASE("event_reader{bytes} computes no times; a clock is the second argument") {
     using trace::event_reader;
     static std::vector<uint8_t> const owner;

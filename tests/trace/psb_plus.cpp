@@ -25,6 +25,12 @@ constexpr auto first_in(made_stream const& stream) -> trace::psb_plus {
 
 }  // namespace
 
+static_assert(packet::psb_plus_kinds ==
+                  packet::kinds_of(kind::fup, kind::tsc, kind::tma, kind::cbr, kind::pip,
+                                   kind::vmcs, kind::mode_exec, kind::mode_tsx, kind::mnt,
+                                   kind::pad, kind::mtc, kind::cyc, kind::ovf, kind::psbend),
+              "psb_plus::add must keep each of these that reports a state");
+
 TEST_CASE("a PSB+ has the values of its status packets (PKT-134,136)") {
     CHECK_TWICE([](auto value) {
         trace::psb_plus const got = first_in(

@@ -24,7 +24,7 @@ static_assert(kind_count <= 8 * sizeof(kind_set::mask),
 
 /// The set of these kinds.
 [[nodiscard]] constexpr auto kinds_of(same_as<kind> auto... kinds) noexcept -> kind_set {
-    return {((kind_set::mask{1} << underlying(kinds)) | ...)};
+    return {((kind_set::mask{1} << static_cast<unsigned>(kinds)) | ...)};
 }
 
 namespace detail {
@@ -40,8 +40,9 @@ struct kinds_by_fact {
 template <class... Packets>
 constexpr auto sorted_by_fact(type_list<Packets...>) noexcept -> kinds_by_fact {
     kinds_by_fact sets;
-    facts const every[] = {Packets::about...};
-    for (facts const& one : every) {
+    facts const* const every[] = {&Packets::about...};
+    for (facts const* const each : every) {
+        facts const& one = *each;
         bool const is_psb = one.id == kind::psb || one.id == kind::psbend;
         if (one.binds_to_ip == ip_binding::no && !is_psb) { sets.unbound.add(one.id); }
         if (one.in_psb_plus) { sets.in_psb_plus.add(one.id); }

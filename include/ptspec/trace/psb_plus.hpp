@@ -61,12 +61,5 @@ struct psb_plus {
         kinds.add(packet.kind());
     }
 };
-static_assert(packet::psb_plus_kinds ==
-                  packet::kinds_of(packet::kind::fup, packet::kind::tsc, packet::kind::tma,
-                                   packet::kind::cbr, packet::kind::pip, packet::kind::vmcs,
-                                   packet::kind::mode_exec, packet::kind::mode_tsx,
-                                   packet::kind::mnt, packet::kind::pad, packet::kind::mtc,
-                                   packet::kind::cyc, packet::kind::ovf, packet::kind::psbend),
-              "psb_plus::add must keep each of these that reports a state");
 
 }  // namespace ptspec::trace

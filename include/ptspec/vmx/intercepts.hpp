@@ -21,8 +21,8 @@ enum class msr_index_at : uint8_t {
     none,  ///< the exit has another reason
     rcx,
     /// The entry of the list at RSI whose number is that of the lowest 1 in RCX. Emulate this
-    /// access and clear the bit; the instruction ends when RCX is 0. UNCONFIRMED where the exit says
-    /// more.
+    /// access and clear the bit; the instruction ends when RCX is 0. UNCONFIRMED where the exit
+    /// says more.
     list,
     /// The exit qualification. Bits 6:3 of the VM-exit instruction information are the number of
     /// the register with the value.

@@ -49,10 +49,6 @@ constexpr void add_end_of_psb_plus(State& s, packet::any_packet const& packet, p
     }
 }
 
-static_assert(packet::unbound_kinds == packet::kinds_of(kind::pad, kind::tsc, kind::tma, kind::mtc,
-                                                        kind::cyc, kind::cbr, kind::mnt),
-              "add_without_owner must add the event of each of these that has one");
-
 template <class State>
 constexpr void add_without_owner(State& s, packet::any_packet const& packet, packet_place place,
                                  binding bound) noexcept {
