@@ -10,8 +10,9 @@ a tool to find missing tests: for a survivor a test is missing, or the change ha
     tests/mutate.py --files include/ptspec/base/bits.hpp --list
     tests/mutate.py --self-test
 
-For a mutant of include/ptspec/a/b.hpp, tests/a/b.cpp runs first, then the --also tests, until one
-kills it. What detail/ has is tested by the tests of its users. A mutant is
+For a mutant of include/ptspec/a/b.hpp, tests/a/b.cpp runs first, then the tests that its first
+comment names (`// Also tests/a/c.cpp.`), then the --also tests, until one kills it. What detail/
+has is tested by the tests of its users. A mutant is
     killed     when the test fails, crashes or hangs, or when it does not compile because of a
                static_assert or a call of a ptspec::build_error function; for a table of
                tests/fail, when a mistake compiles or an expected message is missing,
@@ -347,11 +348,14 @@ class Workspace:
         return list(dict.fromkeys([*self.mirrors(header), *self.options.also]))
 
     def mirrors(self, header):
-        """The test of a header. For a header of detail/ without a test, those of its users."""
+        """The test of a header, and those that it names. For a header of detail/ without a test,
+        those of its users."""
         include = self.root / "include"
         mirror = self.root / "tests" / header.relative_to(include / "ptspec")
-        if mirror.with_suffix(".cpp").is_file():
-            return [mirror.with_suffix(".cpp")]
+        own = mirror.with_suffix(".cpp")
+        if own.is_file():
+            head = own.read_text(encoding="utf-8").partition("#include")[0]
+            return [own, *(self.root / name for name in re.findall(r"\btests/[\w/]+\.cpp", head))]
         if header.parent.name != "detail":
             return []
         line = f"#include <{header.relative_to(include)}>"
@@ -711,7 +715,12 @@ def self_test(arguments):
         expect("no user", workspace.tests_for(hidden), [])
         header.write_text(TOY_HEADER + "#include <ptspec/detail/hidden.hpp>\n", encoding="utf-8")
         expect("the tests of its user", workspace.tests_for(hidden), [root / "tests/toy.cpp"])
-        (root / "tests/toy.cpp").unlink()
+        test = root / "tests/toy.cpp"
+        test.write_text(f"// Also tests/more.cpp.\n{test.read_text(encoding='utf-8')}",
+                        encoding="utf-8")
+        expect("the tests that the first comment names", workspace.tests_for(header),
+               [test, root / "tests/more.cpp"])
+        test.unlink()
         expect("no test", trouble("tests/more.cpp", "", lambda: workspace.check_baseline([header])),
                "include/ptspec/toy.hpp:1: has no test")
     print("\n".join(failures) if failures else "self-test: every verdict comes as expected")

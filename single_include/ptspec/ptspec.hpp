@@ -929,9 +929,9 @@ inline constexpr byte_masks first_bytes_masks = [] {
 
 namespace detail {
 
-/// The bits from `lsb` up, right-justified and truncated to 64 bits.
+/// The bits of a word from bit `lsb` up, right-justified and truncated to 64 bits.
 template <class Raw>
-constexpr auto from_bit(Raw raw, unsigned lsb) noexcept -> uint64_t {
+constexpr auto shifted_right(Raw raw, unsigned lsb) noexcept -> uint64_t {
     if constexpr (same_as<Raw, wide_bits>) {
         return lsb >= 64  ? raw.high >> (lsb - 64)
                : lsb == 0 ? raw.low
@@ -943,7 +943,7 @@ constexpr auto from_bit(Raw raw, unsigned lsb) noexcept -> uint64_t {
 
 /// A word that holds a number from bit `lsb` up; the other bits are 0.
 template <class Raw>
-constexpr auto to_bit(uint64_t number, unsigned lsb) noexcept -> Raw {
+constexpr auto shifted_left(uint64_t number, unsigned lsb) noexcept -> Raw {
     if constexpr (same_as<Raw, wide_bits>) {
         return lsb >= 64  ? wide_bits{0, number << (lsb - 64)}
                : lsb == 0 ? wide_bits{number, 0}
@@ -969,7 +969,7 @@ constexpr uint64_t field_mask = bit_mask<uint64_t>(Field::msb, Field::lsb);
 /// The number in bits `msb` to `lsb`.
 template <class Raw>
 constexpr auto bits_between(Raw raw, unsigned msb, unsigned lsb) noexcept -> uint64_t {
-    return from_bit(raw, lsb) & low_bits(msb - lsb + 1);
+    return shifted_right(raw, lsb) & low_bits(msb - lsb + 1);
 }
 
 }  // namespace detail
@@ -1470,9 +1470,9 @@ struct bit_word {
                           "a field is named twice");
         }
         constexpr Raw named = (Raw{} | ... | detail::bit_mask<Raw>(Fields::msb, Fields::lsb));
-        return Derived{
-            static_cast<Raw>((raw & static_cast<Raw>(~named)) |
-                             (Raw{} | ... | detail::to_bit<Raw>(fields.number(), Fields::lsb)))};
+        return Derived{static_cast<Raw>(
+            (raw & static_cast<Raw>(~named)) |
+            (Raw{} | ... | detail::shifted_left<Raw>(fields.number(), Fields::lsb)))};
     }
 
     /// The reserved bits, including the address bits at and above `max_phys_addr`.
@@ -1987,7 +1987,7 @@ struct packet_ip {
 struct phys_addr {
     uint64_t value;
 
-    /// Trivial: with a value of 0, g++ 12 loses elements of arrays in constant expressions.
+    /// Trivial, because with a value of 0, g++ 12 loses elements of arrays in constant expressions.
     /// `phys_addr x{}` is 0.
     phys_addr() = default;
     constexpr phys_addr(uint64_t address) noexcept : value{address} {}
@@ -3884,7 +3884,7 @@ constexpr auto all_fixed_bits(type_list<Rows...>) noexcept -> Raw {
     unsigned const places[] = {Rows::lsb...};
     wide_bits all{};
     for (size_t i = 0; i < sizeof...(Rows); ++i) {
-        all = all | to_bit<wide_bits>(values[i], places[i]);
+        all = all | shifted_left<wide_bits>(values[i], places[i]);
     }
     return from_wide<Raw>(all);
 }
@@ -3940,7 +3940,7 @@ struct packet_word
     [[nodiscard]] constexpr auto payload() const noexcept -> uint64_t
         requires(Payload::largest != 0)
     {
-        return detail::from_bit(this->raw, 8 * HeadBytes) & low_bits(8 * Payload::largest);
+        return detail::shifted_right(this->raw, 8 * HeadBytes) & low_bits(8 * Payload::largest);
     }
 
     /// Returns the packet with another payload, truncated to the bits that fit.
@@ -3950,7 +3950,7 @@ struct packet_word
         constexpr auto place = detail::bit_mask<raw_type>(8 * HeadBytes + 8 * Payload::largest - 1,
                                                           8 * HeadBytes);
         return Derived{(this->raw & ~place) |
-                       (detail::to_bit<raw_type>(number, 8 * HeadBytes) & place)};
+                       (detail::shifted_left<raw_type>(number, 8 * HeadBytes) & place)};
     }
 
     // A packet with further rules declares static functions of its raw bits:
@@ -4557,8 +4557,8 @@ struct cyc : packet_word<cyc, 1, payload_continues<9>> {
         wide_bits bits = cyc{}.with(value_4_0{wrapped{count}}).raw;
         count >>= 5;
         for (unsigned at = 1; at < max_bytes && (count != 0 || at < bytes); ++at) {
-            bits = bits | detail::to_bit<wide_bits>(1, at == 1 ? Exp::lsb : 8 * (at - 1)) |
-                   detail::to_bit<wide_bits>((count & 0x7F) << 1, 8 * at);
+            bits = bits | detail::shifted_left<wide_bits>(1, at == 1 ? Exp::lsb : 8 * (at - 1)) |
+                   detail::shifted_left<wide_bits>((count & 0x7F) << 1, 8 * at);
             count >>= 7;
         }
         return cyc{bits};
@@ -5038,21 +5038,24 @@ namespace ptspec::packet {
 
 /// A set of kinds of packets.
 struct kind_set {
-    uint32_t bits = 0;  ///< a bit for each kind, none for `kind::none`
+    using mask = uint32_t;
+    mask bits = 0;  ///< bit n: the n-th kind; none for `kind::none`
 
     [[nodiscard]] constexpr auto has(kind one) const noexcept -> bool {
         return (uint64_t{bits} >> (underlying(one) & 63) & 1) != 0;
     }
     constexpr void add(kind one) noexcept {
-        bits |= static_cast<uint32_t>(uint64_t{1} << (underlying(one) & 63));
+        bits |= static_cast<mask>(uint64_t{1} << (underlying(one) & 63));
     }
 
     friend constexpr auto operator==(kind_set, kind_set) noexcept -> bool = default;
 };
+static_assert(kind_count <= 8 * sizeof(kind_set::mask),
+              "the last kind has no bit: widen kind_set::mask");
 
 /// The set of these kinds.
 [[nodiscard]] constexpr auto kinds_of(same_as<kind> auto... kinds) noexcept -> kind_set {
-    return {((uint32_t{1} << underlying(kinds)) | ...)};
+    return {((kind_set::mask{1} << static_cast<unsigned>(kinds)) | ...)};
 }
 
 namespace detail {
@@ -5068,8 +5071,9 @@ struct kinds_by_fact {
 template <class... Packets>
 constexpr auto sorted_by_fact(type_list<Packets...>) noexcept -> kinds_by_fact {
     kinds_by_fact sets;
-    facts const every[] = {Packets::about...};
-    for (facts const& one : every) {
+    facts const* const every[] = {&Packets::about...};
+    for (facts const* const each : every) {
+        facts const& one = *each;
         bool const is_psb = one.id == kind::psb || one.id == kind::psbend;
         if (one.binds_to_ip == ip_binding::no && !is_psb) { sets.unbound.add(one.id); }
         if (one.in_psb_plus) { sets.in_psb_plus.add(one.id); }
@@ -6288,7 +6292,7 @@ struct capabilities {
                                                               : cpu::ip_payload::effective;
     }
 
-    /// MAXPHYADDR: 36 where the leaf is absent.
+    /// The width of physical addresses in bits, MAXPHYADDR; 36 where the leaf is absent.
     ///
     /// Source: REG-070.
     [[nodiscard]] constexpr auto max_phys_addr() const noexcept -> ptspec::max_phys_addr {
@@ -6798,7 +6802,7 @@ struct match {
     bool exists = false;
 
     constexpr explicit operator bool() const noexcept { return exists; }
-    /// When nothing was found: a processor without a name and without Intel PT.
+    /// The processor. If nothing was found, it has no name and no Intel PT.
     [[nodiscard]] constexpr auto operator->() const noexcept -> named const* { return &found; }
 };
 
@@ -6977,7 +6981,7 @@ struct common_capabilities {
 
 namespace detail {
 
-/// Feature bits: 1 where both have them.
+/// The feature bits that both words have.
 template <class Word>
 constexpr auto bits_of_both(Word one, Word two) noexcept -> Word {
     return {one.raw & two.raw};
@@ -7114,7 +7118,7 @@ inline constexpr uint64_t max_entries =
 
 // ------------------------------------------------------------------- IA32_RTIT_OUTPUT_MASK_PTRS
 
-/// MaskOrTableOffset: the index of the current entry.
+/// The index of the current entry, from MaskOrTableOffset.
 ///
 /// Source: OUT-050.
 template <word_like Word>
@@ -7123,7 +7127,7 @@ template <word_like Word>
     return (pointers >> Word{uint64_t{field::lsb}}) & Word{max_entries - 1};
 }
 
-/// OutputOffset: the offset of the next byte in the region.
+/// The offset of the next byte in the region, from OutputOffset.
 template <word_like Word>
 [[nodiscard]] constexpr auto offset_in(Word pointers) noexcept -> Word {
     return pointers >> Word{uint64_t{reg::ia32_rtit_output_mask_ptrs::OutputOffset::lsb}};
@@ -7671,7 +7675,7 @@ struct ending {
     phys_addr next_table{};  ///< for a link
 };
 
-/// No link: the last region has STOP.
+/// The table ends without a link: its last region has STOP.
 inline constexpr ending no_link{};
 [[nodiscard]] constexpr auto link(phys_addr next_table) noexcept -> ending {
     return {true, next_table};
@@ -8637,6 +8641,8 @@ struct reserved_bits : value_rule<Broken> {
 /// Fields that must be 0 where a bit of a capability leaf is 0.
 template <auto Leaf, class Bit, rule Broken, class... Fields>
 struct gate : value_rule<Broken> {
+    /// The bits of the fields that must be 0 on this processor.
+    ///
     /// always_inline: without it a check takes 2.1 times as many instructions (g++ -Os).
     PTSPEC_ATTRIBUTE(always_inline)
     static constexpr auto forbidden(capabilities const& caps) noexcept -> uint64_t {
@@ -8663,7 +8669,8 @@ struct addr_cfg_rule : value_rule<rule::REG_037> {
     static constexpr auto forbidden(capabilities const& caps) noexcept -> uint64_t {
         return all & ~(lowest * 3 & ~(all << 4 * caps.address_ranges()));
     }
-    /// Encoding 3: both low bits are 1. Tests all four fields in parallel.
+    /// True if a field has encoding 3, both low bits of which are 1. Tests all four fields in
+    /// parallel.
     static constexpr auto rejects(capabilities const&, ia32_rtit_ctl value) noexcept -> bool {
         return (value.raw & value.raw >> 1 & lowest) != 0;
     }
@@ -8673,6 +8680,8 @@ struct addr_cfg_rule : value_rule<rule::REG_037> {
 ///
 /// Source: REG-028, REG-029.
 struct frequency_rule : value_rule<rule::REG_028> {
+    /// True if CPUID does not list an encoding.
+    ///
     /// always_inline: without it a check takes 4 % more instructions (g++).
     PTSPEC_ATTRIBUTE(always_inline)
     static constexpr auto rejects(capabilities const& caps, ia32_rtit_ctl value) noexcept -> bool {
@@ -8738,6 +8747,8 @@ using of_status = type_list<  //
 
 }  // namespace rules
 
+/// All bits that one of the rules forbids on this processor.
+///
 /// always_inline: without it a check takes 1.6 times as many instructions (clang 19).
 template <class... Rules>
 PTSPEC_ATTRIBUTE(always_inline)
@@ -9046,6 +9057,8 @@ struct pt_msr_facts {
     uint32_t number = 0;
 };
 
+/// What the row that covers an MSR says about it.
+///
 /// always_inline: as `rule_of_absence`.
 template <class... Rows>
 PTSPEC_ATTRIBUTE(always_inline)
@@ -9574,7 +9587,7 @@ struct enables {
     bool filter = false;
     bool branch = false;
 
-    /// PacketEn: control flow is traced. No register shows it.
+    /// True if control flow is traced: PacketEn, which no register shows.
     ///
     /// Source: SDM vol. 3, "Packet Enable (PacketEn)"; REG-059.
     [[nodiscard]] constexpr auto packet() const noexcept -> bool {
@@ -11112,7 +11125,7 @@ private:
         }
     }
 
-    /// The extent is full: raises the interrupt, stops, or moves to the next extent.
+    /// Ends an extent that is full: raises the interrupt, stops, or moves to the next extent.
     template <memory_port Memory>
     constexpr void end_extent(access::msr_state& msrs, Memory& memory,
                               write_result& result) noexcept {
@@ -11831,7 +11844,7 @@ enum class error : uint8_t {
 
 namespace detail {
 
-/// Bit 0 of `config`: bit 13 is valid.
+/// The bit of `config` that says that bit 13 is valid: bit 0.
 inline constexpr uint64_t perf_pt = field_mask<ctl::TraceEn>;
 
 /// The fields that `config` and IA32_RTIT_CTL have in the same places.
@@ -12280,7 +12293,7 @@ template <callable<field_value> Visitor>
 constexpr void for_each_field(row_list const& rows, wide_bits raw, Visitor&& visit) {
     for (auto const& one : rows) {
         if (one.row.kind != row_kind::field || one.payload_sizes != 0) { continue; }
-        uint64_t const encoding = detail::from_bit(raw, one.row.lsb) &
+        uint64_t const encoding = detail::shifted_right(raw, one.row.lsb) &
                                   low_bits(one.row.msb - one.row.lsb + 1);
         visit(field_value{&one, encoding, encoding << one.row.lowest_address_bit});
     }
@@ -12441,7 +12454,7 @@ constexpr auto payload_of(Packet const& packet) noexcept -> payload_value {
         unsigned const length = length_of(packet);
         if (length < head) { return {}; }  // the selecting field holds a reserved value
         auto const bits = to_wide(packet.raw);
-        return {first_bytes({from_bit(bits, 8 * head), bits.high >> 8 * head}, length - head),
+        return {first_bytes({shifted_right(bits, 8 * head), bits.high >> 8 * head}, length - head),
                 length - head};
     }
 }
@@ -12762,6 +12775,13 @@ enum class item_type : uint8_t {
     end,         ///< the end of the trace
 };
 
+/// Where a packet begins, the last IP after it, and its length in bytes.
+struct packet_place {
+    uint64_t offset;
+    uint64_t ip;
+    unsigned length;
+};
+
 /// One item of a trace: a packet, or something else that a reader reports, and its offset.
 struct item {
     item_type what = item_type::end;
@@ -12780,14 +12800,21 @@ struct item {
     constexpr explicit operator bool() const noexcept {
         return what != item_type::need_input && what != item_type::end;
     }
+    /// The place of the packet.
+    [[nodiscard]] constexpr auto place() const noexcept -> packet_place {
+        return {offset, ip, length};
+    }
 };
 
-/// Where a packet begins, the last IP after it, and its length in bytes.
-struct packet_place {
-    uint64_t offset;
-    uint64_t ip;
-    unsigned length;
-};
+/// The item of a packet.
+[[nodiscard]] constexpr auto item_of(packet::any_packet const& packet, packet_place place) noexcept
+    -> item {
+    return {.what = item_type::packet,
+            .length = static_cast<uint8_t>(place.length),
+            .offset = place.offset,
+            .ip = place.ip,
+            .packet = packet};
+}
 
 /// How to read a trace.
 struct reader_options {
@@ -13101,8 +13128,8 @@ namespace ptspec::trace {
 enum class tracing : uint8_t {
     unknown,   ///< at the start, after an OVF and after damage
     off,       ///< control flow is not traced; its next packet is a TIP.PGE
-    entering,  ///< on according to the last PSB+; a TIP.PGE may follow: BDM70, PKT-140
-    on,
+    entering,  ///< 1 according to the last PSB+; a TIP.PGE may follow: BDM70, PKT-140
+    on,        ///< control flow is traced
 };
 
 /// What a packet belongs to.
@@ -13114,7 +13141,7 @@ enum class owner : uint8_t {
     branch,             ///< TNT, TIP, TIP.PGD: the next branches of the code
     far_transfer,       ///< MODE.Exec and TIP without a FUP
     asynchronous,       ///< FUP, PIP, VMCS, MODE.Exec, and the TIP or TIP.PGD that ends the event
-    entry,              ///< MODE.Exec and TIP.PGE
+    enable,             ///< MODE.Exec and TIP.PGE: PacketEn becomes 1
     paging,             ///< PIP, VMCS without a FUP: the next MOV CR3, far transfer, VM entry ..
     interrupt_flag,     ///< MODE.Exec and FUP, with event trace: PKT-092
     transaction,        ///< MODE.TSX and FUP
@@ -13145,8 +13172,8 @@ struct violation {
     uint64_t offset = 0;  ///< where the packet begins, in bytes from the start of the trace
     rule broken = rule::none;
     packet::kind kind = packet::kind::none;  ///< of damage to the bytes: none
-    /// Not an error: the trace ends inside of a packet (PKT-255), or CR3 changed in a way that may
-    /// have no packet (GEN-344).
+    /// Perhaps no error. The trace ends inside of a packet: PKT-255. Or a PSB+ has another CR3 than
+    /// the last PIP: an SMI or a VM exit without PIP changed it, or packets are lost: GEN-344.
     bool is_note = false;
 
     friend constexpr auto operator==(violation const&, violation const&) -> bool = default;
@@ -13161,7 +13188,7 @@ struct binding {
     bool completes = true;     ///< no packet of the same owner has to follow
     rule broken = rule::none;  ///< a violated rule, whose place is `binder::violated()`
     bool in_psb_plus = false;  ///< between PSB and PSBEND
-    bool is_note = false;      ///< `broken` may have another cause than lost packets: GEN-344
+    bool is_note = false;      ///< `violation::is_note`
     resumption resumed = resumption::none;
 };
 
@@ -13280,13 +13307,13 @@ public:
     constexpr void forget_cr3() noexcept { known_ &= static_cast<uint8_t>(~cr3); }
     /// PacketEn becomes 1. Keeps the values of a PSB+ directly before, and of a MODE.Exec that
     /// precedes the TIP.PGE.
-    constexpr void enter(bool follows_psb, bool follows_mode) noexcept {
+    constexpr void enable(bool follows_psb, bool follows_mode) noexcept {
         if (!follows_psb) { known_ = 0; }
         if (follows_mode) { known_ |= mode; }
     }
 
     /// Takes the value of a packet; `is_on` is PacketEn. While it is 0, the value is kept but not
-    /// known, until `enter` makes it so. Returns false if the value known before differs.
+    /// known, until `enable` makes it so. Returns false if the value known before differs.
     constexpr auto take(packet::mode_exec packet, bool is_on) noexcept -> bool {
         auto const bits = static_cast<uint8_t>(packet.code_bits());
         bool const agrees = !has(mode) || code_bits_ == bits;
@@ -13357,35 +13384,40 @@ private:
 
 namespace ptspec::trace::detail {
 
-/// What is pending in a binder. PacketEn and losses are flags, too: if no flag is set, TNT and TIP
-/// belong to branches.
+/// What is pending in a binder: what earlier packets require of later ones. PacketEn and losses are
+/// flags, too: if no flag is set, TNT and TIP belong to branches.
 struct pending {
     enum flags : uint32_t {
-        psb_open = 1U << 0,
-        overflow = 1U << 1,     ///< a FUP or TIP.PGE ends the overflow
-        transaction = 1U << 2,  ///< up to `trigger`: the owner of the next FUP
-        abort = 1U << 3,
-        ptwrite = 1U << 4,
-        exstop = 1U << 5,
-        pebs = 1U << 6,
-        control_flow = 1U << 7,
-        trigger = 1U << 8,
-        mode = 1U << 9,         ///< TIP, TIP.PGE or FUP follows
-        event = 1U << 10,       ///< TIP or TIP.PGD follows
-        aborting = 1U << 11,    ///< the same, of a TSX abort
-        event_data = 1U << 12,  ///< a CFE follows
-        block = 1U << 13,       ///< BEP ends it
-        asleep = 1U << 14,      ///< PWRX follows
-        off = 1U << 15,
-        after_pgd = 1U << 16,  ///< `off` since a TIP.PGD
-        entering = 1U << 17,
-        must_be_entered = 1U << 18,  ///< off, PSB+ with IP: TIP.PGE follows
-        at_start = 1U << 19,         ///< no packet has shown PacketEn
-        stopped = 1U << 20,          ///< the last packet is a TraceStop
-        lost = 1U << 21,
-        psb_resumes = 1U << 22,  ///< OVF, PSB+ with IP: tracing may have resumed there
+        psb_open = 1U << 0,  ///< PSBEND follows
+        overflow = 1U << 1,  ///< OVF, and no packet since has shown PacketEn
+        // A FUP follows. It belongs to:
+        transaction = 1U << 2,   ///< MODE.TSX without TXAbort
+        abort = 1U << 3,         ///< MODE.TSX with TXAbort
+        ptwrite = 1U << 4,       ///< PTW
+        exstop = 1U << 5,        ///< EXSTOP
+        pebs = 1U << 6,          ///< BEP
+        control_flow = 1U << 7,  ///< CFE
+        trigger = 1U << 8,       ///< TRIG
+        // Other packets follow.
+        mode = 1U << 9,         ///< MODE.Exec: TIP, TIP.PGE or FUP follows
+        event = 1U << 10,       ///< FUP of an asynchronous event: TIP or TIP.PGD follows
+        aborting = 1U << 11,    ///< FUP of a TSX abort: TIP or TIP.PGD follows
+        event_data = 1U << 12,  ///< EVD: CFE follows
+        block = 1U << 13,       ///< BBP: BEP ends the PEBS record
+        asleep = 1U << 14,      ///< PWRE: PWRX follows
+        // PacketEn, and what is lost.
+        off = 1U << 15,            ///< PacketEn is 0
+        after_pgd = 1U << 16,      ///< `off` since a TIP.PGD, without a CBR
+        entering = 1U << 17,       ///< `tracing::entering`
+        needs_tip_pge = 1U << 18,  ///< PacketEn was 0, then a PSB+ had an IP: TIP.PGE follows
+        at_start = 1U << 19,       ///< no packet has shown PacketEn
+        stopped = 1U << 20,        ///< TraceStop: no packet follows before TSC or CBR
+        lost = 1U << 21,           ///< the IP is unknown until a packet has one
+        // Where tracing resumes after an OVF is not certain.
+        psb_resumes = 1U << 22,  ///< OVF, then PSB+ with an IP: perhaps at that IP
         fup_resumes = 1U << 23,  ///< APL12: the FUP may be spurious
-        shared_fup = 1U << 24,   ///< SKD010: of the OVF, or of an event
+        shared_fup = 1U << 24,   ///< SKD010: the FUP is that of the OVF, or of an event
+
         doubts = psb_resumes | fup_resumes | shared_fup,
         owners_of_fup = transaction | abort | ptwrite | exstop | pebs | control_flow | trigger,
         waiting = owners_of_fup | mode | event | aborting | event_data,
@@ -13411,14 +13443,14 @@ struct binder_state {
     execution_state execution{};
     uint32_t flags = pending::at_start;  ///< of `pending`
     cpu::quirk_set quirks{};
-    known_state known{};
-    psb_plus psb{};
-    violation violated{};
-    pending_packet here{};  ///< the packet that is bound
-    pending_packet mode_at{};
-    pending_packet owner_at{};
-    uint64_t event_data_at = 0;
-    uint64_t event_at = 0;  ///< the offset of the event's FUP
+    known_state known{};         ///< the values that a PSB+ must repeat
+    psb_plus psb{};              ///< the open PSB+, or the last one
+    violation violated{};        ///< the first rule that the packet breaks
+    pending_packet here{};       ///< the packet that is bound
+    pending_packet mode_at{};    ///< the MODE.Exec of `pending::mode`
+    pending_packet owner_at{};   ///< the last packet of `pending::owners_of_fup`
+    uint64_t event_data_at = 0;  ///< the offset of the EVD of `pending::event_data`
+    uint64_t event_at = 0;       ///< the offset of the FUP of `pending::event` and `aborting`
 
     [[nodiscard]] constexpr auto has(uint32_t any_of) const noexcept -> bool {
         return (flags & any_of) != 0;
@@ -13428,7 +13460,7 @@ struct binder_state {
     }
     constexpr void set(tracing value) noexcept {
         execution.enabled = value;
-        set(pending::must_be_entered, false);
+        set(pending::needs_tip_pge, false);
         if (value != tracing::off) { set(pending::after_pgd, false); }
         set(pending::off, value == tracing::off);
         set(pending::entering, value == tracing::entering);
@@ -13462,9 +13494,17 @@ struct binder_state {
         set(pending::at_start, false);
         set(pending::lost);
     }
-    /// Confirms the state that the last PSB+ reported: no TIP.PGE followed it.
-    constexpr void enter() noexcept {
+    /// Confirms that PacketEn is 1, as the last PSB+ reported: no TIP.PGE followed it.
+    constexpr void confirm_enabled() noexcept {
         if (execution.enabled == tracing::entering) { set(tracing::on); }
+    }
+    /// TIP.PGD or TraceStop: tracing is off, and nothing that was pending or lost matters now.
+    constexpr void end_tracing(uint32_t flag) noexcept {
+        set(pending::waiting | pending::overflow | pending::at_start | pending::lost |
+                pending::doubts,
+            false);
+        set(tracing::off);
+        set(flag);
     }
     constexpr void begin_event(uint32_t flag) noexcept {
         set(flag);
@@ -13545,11 +13585,11 @@ constexpr void check_pending(binder_state& s, packet::any_packet const& packet) 
 }
 
 /// After a PSB+ with an IP, TIP.PGE must follow directly, unless PacketEn was 1.
-constexpr void check_entry(binder_state& s) noexcept {
+constexpr void check_tip_pge(binder_state& s) noexcept {
     if (s.is_any_of(packet::kinds_of(kind::mode_exec, kind::pip, kind::tip_pge))) { return; }
-    if (s.has(pending::must_be_entered)) { s.violate(rule::GEN_176, {s.psb.offset, kind::psb}); }
-    s.set(pending::must_be_entered, false);
-    if (!s.has(pending::doubts)) { s.enter(); }
+    if (s.has(pending::needs_tip_pge)) { s.violate(rule::GEN_176, {s.psb.offset, kind::psb}); }
+    s.set(pending::needs_tip_pge, false);
+    if (!s.has(pending::doubts)) { s.confirm_enabled(); }
 }
 
 constexpr void check_pebs_group(binder_state& s) noexcept {
@@ -13611,7 +13651,7 @@ constexpr void end_overflow(binder_state& s) noexcept {
 /// For a packet that only an enabled processor sends. After an OVF its FUP is missing, unless
 /// the packet `replaces_fup`.
 constexpr auto confirm(binder_state& s, bool replaces_fup = false) noexcept -> resumption {
-    s.enter();
+    s.confirm_enabled();
     s.check_stop();
     bool const misses_fup = s.has(pending::overflow | pending::psb_resumes) &&
                             !s.quirks.has(cpu::quirk::skd010);
@@ -13689,10 +13729,10 @@ constexpr auto end_psb_plus(binder_state& s) noexcept -> binding {
         return {.in_psb_plus = true, .resumed = is_first ? resumption::possible : resumption::none};
     }
     if (s.execution.enabled != tracing::on) {
-        bool const was_off = s.has(pending::off | pending::must_be_entered);
+        bool const was_off = s.has(pending::off | pending::needs_tip_pge);
         s.resume();
         s.set(tracing::entering);
-        s.set(pending::must_be_entered, was_off);
+        s.set(pending::needs_tip_pge, was_off);
     }
     return {.in_psb_plus = true};
 }
@@ -13774,16 +13814,18 @@ constexpr auto bind_tnt(binder_state& s, bool loses_flow) noexcept -> binding {
     return {.to = owner::branch, .resumed = resumed};
 }
 
+/// What a TIP or TIP.PGD ends. While PacketEn is 0, one without a FUP before it violates `broken`;
+/// with a FUP, these are an INIT and its SIPI (GEN-290).
+constexpr auto owner_of_target(binder_state& s, rule broken) noexcept -> owner {
+    if (s.has(pending::aborting)) { return owner::transaction_abort; }
+    if (s.has(pending::event)) { return owner::asynchronous; }
+    if (s.has(pending::off)) { s.violate(broken); }
+    return s.has(pending::mode) ? owner::far_transfer : owner::branch;
+}
+
 constexpr auto bind_tip(binder_state& s) noexcept -> binding {
     auto const resumed = confirm(s);
-    auto const bound_to = s.has(pending::aborting) ? owner::transaction_abort
-                          : s.has(pending::event)  ? owner::asynchronous
-                          : s.has(pending::mode)   ? owner::far_transfer
-                                                   : owner::branch;
-    // Not an error after a FUP: while tracing is off, these are an INIT and its SIPI (GEN-290).
-    if (s.has(pending::off) && !s.has(pending::event | pending::aborting)) {
-        s.violate(rule::GEN_105);
-    }
+    auto const bound_to = owner_of_target(s, rule::GEN_105);
     s.set(pending::waiting | pending::doubts, false);
     s.resume();
     return {.to = bound_to, .resumed = resumed};
@@ -13792,25 +13834,16 @@ constexpr auto bind_tip(binder_state& s) noexcept -> binding {
 constexpr auto bind_tip_pge(binder_state& s) noexcept -> binding {
     s.check_stop();
     if (s.execution.enabled == tracing::on) { s.violate(rule::GEN_100); }
-    s.known.enter(s.has(pending::entering), s.has(pending::mode));
+    s.known.enable(s.has(pending::entering), s.has(pending::mode));
     s.set(pending::waiting, false);
     s.resume();
-    return {.to = owner::entry};
+    return {.to = owner::enable};
 }
 
 constexpr auto bind_tip_pgd(binder_state& s) noexcept -> binding {
     auto const resumed = confirm(s, s.has(pending::overflow) && s.quirks.has(cpu::quirk::apl11));
-    auto const bound_to = s.has(pending::aborting) ? owner::transaction_abort
-                          : s.has(pending::event)  ? owner::asynchronous
-                                                   : owner::branch;
-    if (s.has(pending::off) && !s.has(pending::event | pending::aborting)) {
-        s.violate(rule::GEN_101);
-    }
-    s.set(pending::waiting | pending::overflow | pending::at_start | pending::lost |
-              pending::doubts,
-          false);
-    s.set(tracing::off);
-    s.set(pending::after_pgd);
+    auto const bound_to = owner_of_target(s, rule::GEN_101);
+    s.end_tracing(pending::after_pgd);
     return {.to = bound_to, .resumed = resumed};
 }
 
@@ -13842,7 +13875,7 @@ constexpr auto bind_fup(binder_state& s) noexcept -> binding {
     return {.to = owner::asynchronous, .completes = false};
 }
 
-/// PIP and VMCS: part of a compound event, or alone.
+/// Binds a PIP or VMCS, which is part of a compound event or alone.
 constexpr auto bind_pip_or_vmcs(binder_state& s) noexcept -> binding {
     end_overflow(s);
     bool const is_middle = s.has(pending::event | pending::aborting);
@@ -13859,7 +13892,7 @@ constexpr auto bind_mode_exec(binder_state& s, packet::mode_exec packet) noexcep
             .completes = false};
 }
 
-/// MODE.TSX: a FUP follows, unless tracing is known to be off. Source: PKT-093.
+/// Binds a MODE.TSX. A FUP follows, unless tracing is known to be off. Source: PKT-093.
 constexpr auto bind_mode_tsx(binder_state& s, packet::mode_tsx packet) noexcept -> binding {
     end_overflow(s);
     (void)s.take(packet, s.is_on());
@@ -13871,13 +13904,11 @@ constexpr auto bind_mode_tsx(binder_state& s, packet::mode_tsx packet) noexcept 
 constexpr auto bind_trace_stop(binder_state& s) noexcept -> binding {
     s.check_stop();
     if (s.is_on()) { s.violate(rule::GEN_090); }
-    s.set(pending::waiting | pending::overflow | pending::at_start | pending::lost, false);
-    s.set(tracing::off);
-    s.set(pending::stopped);
+    s.end_tracing(pending::stopped);
     return {.to = owner::trace_stop};
 }
 
-/// PTW: none follows a TIP.PGD while PacketEn is 0. Source: GEN-300.
+/// Binds a PTW. None follows a TIP.PGD while PacketEn is 0. Source: GEN-300.
 constexpr auto bind_ptw(binder_state& s, bool has_fup) noexcept -> binding {
     end_overflow(s);
     if (s.has(pending::after_pgd)) { s.violate(rule::GEN_300); }
@@ -13929,8 +13960,21 @@ constexpr auto bind_by_kind(binder_state& s, packet::any_packet const& packet,
         case kind::trig:
             return expect_fup(s, owner::trigger, pending::trigger,
                               packet.as<packet::trig>().get<packet::trig::IP>());
-        default: return {};
+        // `bind_packet` binds these.
+        case kind::ovf:
+        case kind::psb:
+        case kind::psbend:
+        // The binder binds these itself.
+        case kind::pad:
+        case kind::tsc:
+        case kind::tma:
+        case kind::mtc:
+        case kind::cyc:
+        case kind::cbr:
+        case kind::mnt:
+        case kind::none: break;
     }
+    return {};
 }
 
 constexpr auto bind_outside_psb_plus(binder_state& s, packet::any_packet const& packet) noexcept
@@ -13944,7 +13988,7 @@ constexpr auto bind_outside_psb_plus(binder_state& s, packet::any_packet const& 
     bool const loses_flow = s.has(pending::event | pending::aborting | pending::abort |
                                   pending::mode);
     if (s.has(pending::waiting)) { check_pending(s, packet); }
-    if (s.has(pending::must_be_entered | pending::entering)) { check_entry(s); }
+    if (s.has(pending::needs_tip_pge | pending::entering)) { check_tip_pge(s); }
     auto found = bind_by_kind(s, packet, loses_flow);
     check_pebs_group(s);
     if (shows_off) { found.resumed = refuted; }
@@ -13969,6 +14013,8 @@ constexpr auto bind_packet(binder_state& s, packet::any_packet const& packet,
     return bind_outside_psb_plus(s, packet);
 }
 
+/// Binds a packet that `binder::add` does not bind itself.
+///
 /// noinline: without it, binding all packets one by one takes up to 31 % more instructions
 /// (g++ 12).
 PTSPEC_ATTRIBUTE(noinline)
@@ -14050,8 +14096,8 @@ public:
         return state_.has(pending::event);
     }
     /// True if a PSB+ with an IP came while PacketEn was 0: TIP.PGE follows. Source: GEN-176.
-    [[nodiscard]] constexpr auto must_enter() const noexcept -> bool {
-        return state_.has(pending::must_be_entered);
+    [[nodiscard]] constexpr auto needs_tip_pge() const noexcept -> bool {
+        return state_.has(pending::needs_tip_pge);
     }
 
     /// True if both binders bind all later packets in the same way.
@@ -14089,7 +14135,7 @@ public:
         } else if constexpr (same_as<Packet, packet::tip_pgd>) {
             if (try_end_tracing()) { return {.to = owner::branch}; }
         } else if constexpr (same_as<Packet, packet::tip_pge>) {
-            if (try_start_tracing()) { return {.to = owner::entry}; }
+            if (try_start_tracing()) { return {.to = owner::enable}; }
         }
         return detail::bind_on_slow_path(state_, {packet, place.length}, place);
     }
@@ -14274,7 +14320,7 @@ enum class event_type : uint8_t {
     maintenance,      ///< MNT
     psb,              ///< a PSB+ ends; `ip` is the current IP, unless tracing is off
     damage,           ///< bytes that are no packet, or a packet that violates `broken`
-    note,             ///< a packet that shows damage or a change without packets: `broken`
+    note,             ///< a packet that violates `broken`, perhaps without an error: `is_note`
     synced,           ///< the first PSB: `skipped` bytes before it
     resynced,         ///< reading resumes at a PSB, `skipped` bytes after the damage
     lost,             ///< no PSB follows: the last `skipped` bytes are not decoded
@@ -14320,7 +14366,7 @@ struct event {
 
 namespace detail {
 
-/// The event type of a packet, other than the packets of branches and overflows.
+/// The event type of a packet that has the same one always; else `end`.
 constexpr auto type_of(packet::kind packet_kind) noexcept -> event_type {
     using packet::kind;
     switch (packet_kind) {
@@ -14342,8 +14388,25 @@ constexpr auto type_of(packet::kind packet_kind) noexcept -> event_type {
         case kind::trig: return event_type::trigger;
         case kind::cbr: return event_type::frequency;
         case kind::mnt: return event_type::maintenance;
-        default: return event_type::psb;
+        // Their events depend on what they belong to, and on PacketEn.
+        case kind::tnt_short:
+        case kind::tnt_long:
+        case kind::tip:
+        case kind::tip_pge:
+        case kind::tip_pgd:
+        case kind::fup:
+        case kind::ovf:
+        case kind::psb:
+        case kind::psbend:
+        // They have no event.
+        case kind::pad:
+        case kind::tsc:
+        case kind::tma:
+        case kind::mtc:
+        case kind::cyc:
+        case kind::none: break;
     }
+    return event_type::end;
 }
 
 }  // namespace detail
@@ -14625,12 +14688,12 @@ public:
 
     /// Times without a TSC count from here.
     constexpr void start_at(uint32_t ctc) noexcept { ctc_ = ctc; }
-    /// A TSC: no edge is known until its TMA.
+    /// Takes a TSC. No edge is known until its TMA.
     constexpr void restart(uint64_t tsc) noexcept {
         base_ = tsc;
         remainder_ = 0;
     }
-    /// A TMA: the edge is `fast` ticks before the TSC.
+    /// Takes a TMA. The edge is `fast` ticks before the TSC.
     constexpr void start(uint64_t tsc, uint32_t ctc, uint64_t fast) noexcept {
         restart(tsc < fast ? 0 : tsc - fast);
         ctc_ = ctc;
@@ -15078,6 +15141,8 @@ struct visitor_call {
     uint8_t const* from;
     packet_place place;
 
+    /// Passes the packet to the visitor.
+    ///
     /// always_inline: without it next() takes 2 % more instructions (g++ 12).
     template <class Packet>
     PTSPEC_ATTRIBUTE(always_inline)
@@ -15323,6 +15388,8 @@ struct lane_sums {
         by_second[row - 256] += 1;
         return at + length;
     }
+    /// Counts the packet at `at`. Returns where the next one begins.
+    ///
     /// noinline: inlined, a summary takes 5 % more instructions (g++ 12, clang 19).
     PTSPEC_ATTRIBUTE(noinline)
     constexpr auto add_decoded(uint8_t const* at) noexcept -> uint8_t const* {
@@ -15548,10 +15615,7 @@ public:
             auto const got = next_slow_path();
             if (got.what == item_type::packet) {
                 bool const keep_going = packet::visit<Packets>(
-                    [&](auto const& packet) {
-                        return detail::call(visitor, packet,
-                                            packet_place{got.offset, got.ip, got.length});
-                    },
+                    [&](auto const& packet) { return detail::call(visitor, packet, got.place()); },
                     got.packet);
                 if (!keep_going) { return item_type::packet; }
             } else {
@@ -15638,6 +15702,8 @@ private:
         item got;
     };
 
+    /// The state at the start of a trace.
+    ///
     /// noinline: keeps the cold members out of registers. Without it next() takes 15 % more
     /// instructions on packets of all kinds (clang 19).
     PTSPEC_ATTRIBUTE(noinline)
@@ -15694,6 +15760,8 @@ private:
         item const got = copy.next_slow_path();
         return {copy.state_, got};
     }
+    /// The next item by the slow path.
+    ///
     /// always_inline: without it next() takes 17 % more instructions (clang 19). Not part of
     /// next(), where the lifetimes of its variables would be longer.
     PTSPEC_ATTRIBUTE(always_inline)
@@ -16021,14 +16089,14 @@ struct cycle_rates {
         estimate = ratio::of(non_turbo, core_ratio);
         is_widened = false;
     }
-    /// A CBR with the same ratio: the frequency may have changed nevertheless.
+    /// Takes a CBR with the same ratio. The frequency may have changed nevertheless.
     constexpr void repeat_core() noexcept {
         estimate = ratio::of(non_turbo, core);
         if (is_widened) { by_cbr = range_of(core); }
         if (!is_mixed) { use(by_cbr); }
         is_widened = false;
     }
-    /// CBRs may be lost: the core clock may have any ratio.
+    /// Called when CBRs may be lost. The core clock may have any ratio.
     constexpr void lose() noexcept {
         core = lost_core;
         is_mixed = is_widened = false;
@@ -16184,41 +16252,42 @@ namespace ptspec::trace::detail {
 /// What the time of the next packet depends on: a point with a known time, from TSC, TMA and MTC
 /// packets, and the cycles since then, from CYC and CBR packets.
 struct clock_state {
+    /// `quick_estimate` requires fewer cycles: their product with a ratio fits into 64 bits.
     static constexpr uint64_t quick_cycles = uint64_t{1} << 24;
-    static constexpr uint16_t no_mtc = 0xFFFF;
+    static constexpr uint16_t no_mtc = 0xFFFF;  ///< of `last_mtc`
 
     time_point point{};
-    uint64_t all_cycles = 0;  ///< the sum of all CYCs
-    cycle_rates rates;
-    bool is_simple = false;   ///< `quick_estimate` applies
-    bool is_regular = false;  ///< `add_regular` applies
-    time now{.tsc = 0};
-    uint32_t threshold = 0;  ///< in cycles; 0: none
-    bool has_cyc = false;
+    uint64_t all_cycles = 0;           ///< the sum of all CYCs
+    cycle_rates rates;                 ///< the duration of a cycle
+    bool is_simple = false;            ///< `quick_estimate` applies
+    bool is_regular = false;           ///< `add_regular` applies
+    time now{.tsc = 0};                ///< the time after the last packet, unless `is_simple`
+    uint32_t threshold = 0;            ///< CycThresh in cycles; 0: none
+    bool has_cyc = false;              ///< a CYC was read
     bool follows_cyc = false;          ///< no packet since the last CYC
     bool point_has_cyc = false;        ///< the point has a CYC
     bool has_no_ceiling = false;       ///< MTCs may be lost: after an OVF or a loss, until a TSC
     bool can_measure_ratio = false;    ///< the ratio can be measured from the point on
     bool edge_is_mtc = false;          ///< the last point is an MTC, not a TSC
-    bool has_tsc_in_psb_plus = false;  ///< the open PSB+, or the last one
+    bool has_tsc_in_psb_plus = false;  ///< the open PSB+, or the last one, has a TSC
     bool is_guest = false;             ///< times are TSC values of a guest
-    bool in_psb_plus = false;
-    bool has_tsc = false;
-    bool has_tma = false;  ///< since the last TSC
-    bool has_mtc = false;  ///< since the last TSC or TMA
-    bool is_monotonic = false;
-    bool is_skl168 = false;
-    bool is_skz84 = false;
-    uint8_t max_lost_mtcs = 0;
-    crystal_edge edge{};
-    uint64_t tsc = 0;
-    uint64_t last_reported = 0;  ///< the last estimate, if it is monotonic
-    uint64_t missing_mtcs = 0;
-    uint64_t unused_cycs = 0;
-    uint16_t tsc_age = 0;
-    uint16_t last_mtc = no_mtc;  ///< the last MTC before the TMA
-    uint64_t tsc_error = 0;      ///< the TSC at the packet may be greater by up to this
-    tsc_source source{};
+    bool in_psb_plus = false;          ///< between PSB and PSBEND
+    bool has_tsc = false;              ///< a TSC was read
+    bool has_tma = false;              ///< since the last TSC
+    bool has_mtc = false;              ///< since the last TSC or TMA
+    bool is_monotonic = false;         ///< `clock_options::monotonic`
+    bool is_skl168 = false;            ///< erratum: after a PSB no ratio can be measured
+    bool is_skz84 = false;             ///< erratum: TMAs may be corrupt
+    uint8_t max_lost_mtcs = 0;         ///< `clock_options::lost_mtcs`
+    crystal_edge edge{};               ///< the last edge of the crystal clock that TMA or MTC gave
+    uint64_t tsc = 0;                  ///< of the last TSC packet, in TSC ticks
+    uint64_t last_reported = 0;        ///< the last estimate in TSC ticks, if it is monotonic
+    uint64_t missing_mtcs = 0;         ///< MTCs that were missing between two others
+    uint64_t unused_cycs = 0;          ///< CYCs without a known ratio
+    uint16_t tsc_age = 0;              ///< the maximum age of a TSC at its packet, in TSC ticks
+    uint16_t last_mtc = no_mtc;        ///< CTC of the last MTC before the TMA
+    uint64_t tsc_error = 0;  ///< the TSC at the packet may be greater by up to this, in ticks
+    tsc_source source{};     ///< whose TSC a TSC packet has
 
     constexpr explicit clock_state(clock_options const& options) noexcept
         : rates{options.max_non_turbo_ratio,
@@ -17500,7 +17569,7 @@ constexpr void add_packet(State& s, packet::any_packet const& packet, packet_pla
         case owner::branch:
         case owner::far_transfer:
         case owner::asynchronous:
-        case owner::entry:
+        case owner::enable:
         case owner::interrupt_flag:
             return add_control_flow(s, packet, place, bound, lost_before, enabled_before);
         case owner::paging: return s.put_ready(type_of(packet.kind()), packet, place);
@@ -17522,7 +17591,7 @@ constexpr void add_item(State& s, item const& got) noexcept {
     switch (got.what) {
         case item_type::packet:
             if (s.awaits_abort) [[unlikely]] { end_wait_for_abort(s, got.packet); }
-            return add_packet(s, got.packet, {got.offset, got.ip, got.length});
+            return add_packet(s, got.packet, got.place());
         case item_type::unknown:
             s.clock.pass();
             return s.add_ready(s.made(event_type::unknown, got));
@@ -17591,7 +17660,8 @@ struct event_buffer {
     }
 
 private:
-    /// Member by member: an event that is built and copied takes 2 % more instructions (g++ 12).
+    /// Writes an event, member by member: one that is built and copied takes 2 % more instructions
+    /// (g++ 12).
     template <packet::packet_type Packet, class Clock>
 #if defined(__clang__)
     PTSPEC_ATTRIBUTE(always_inline)
@@ -17643,11 +17713,7 @@ constexpr auto bind_after(State& s, packet::any_packet const& packet, packet_pla
     if (s.quirks.bits != 0 || s.is_full() || !keeps_state) {
         // Here and not in the visitor: else events with times take 10 % more instructions (g++ 12).
         s.has_waiting = true;
-        s.waiting = {.what = item_type::packet,
-                     .length = static_cast<uint8_t>(place.length),
-                     .offset = place.offset,
-                     .ip = place.ip,
-                     .packet = packet};
+        s.waiting = item_of(packet, place);
         return {.next = next, .nothing_pending = nothing_pending};
     }
     bool const had_ready = s.events.ready != 0;
@@ -17742,11 +17808,7 @@ private:
             takes_branches = after.takes_branches;
             return after.continues;
         } else {
-            return (*this)({.what = item_type::packet,
-                            .length = static_cast<uint8_t>(place.length),
-                            .offset = place.offset,
-                            .ip = place.ip,
-                            .packet = any});
+            return (*this)(item_of(any, place));
         }
     }
 };
@@ -19046,7 +19108,7 @@ namespace ptspec::trace {
 
 /// The bytes of `synthetic_psb`.
 struct synthetic_prefix {
-    /// The longest: PSB+ with every packet, and three packets that set LastIP.
+    /// The length of the longest: a PSB+ with every packet, and three packets that set LastIP.
     static constexpr size_t capacity = 96;
 
     rule broken = rule::none;  ///< PKT-135: TMA without TSC; nothing is written
@@ -19236,7 +19298,7 @@ struct value_changes {
     value_change mwait = value_change::keep;
 };
 
-/// No VMCS is loaded: the address is all ones, and is never replaced.
+/// True if no VMCS is loaded: the address is all ones, and is never replaced.
 ///
 /// Source: PKT-162.
 [[nodiscard]] constexpr auto is_no_vmcs(packet::vmcs vmcs) noexcept -> bool {
@@ -19544,8 +19606,8 @@ public:
         }
     }
 
-    /// Of the last chunk: bytes without packets, before a PSB or after damage, and an incomplete
-    /// packet at the end of the trace.
+    /// The number of bytes of the last chunk that are in no packet: before a PSB, after damage, and
+    /// of an incomplete packet at the end of the trace.
     [[nodiscard]] constexpr auto skipped() const noexcept -> uint64_t { return skipped_; }
     /// Bytes at the end of the last chunk that are kept back: a packet, or a PSB, that continues.
     [[nodiscard]] constexpr auto kept_back() const noexcept -> size_t { return kept_back_; }
@@ -19655,7 +19717,7 @@ struct [[nodiscard]] replaced_addresses {
     /// Bytes that stay as they are, with the addresses that they may have: before the first PSB,
     /// damaged, or of a packet that is incomplete at the end of the trace.
     uint64_t skipped = 0;
-    /// Between chunks: the last bytes of the chunk are the beginning of a packet. They are
+    /// The number of bytes at the end of a chunk that begin a packet of the next one. They are
     /// unchanged: give them to the guest later, and here again, at the beginning of the next chunk.
     size_t kept_back = 0;
 
@@ -19900,7 +19962,7 @@ struct part_options {
 
     side keep = side::guest;
     traced_in where = traced_in::both;
-    /// The guest: the address of its VMCS, as VMCS packets have it. Other guests belong to neither
+    /// The address of the guest's VMCS, as VMCS packets have it. Other guests belong to neither
     /// side.
     uint64_t vmcs = any_vmcs;
     /// A VM exit after which the guest continues at the same or the next instruction leaves no
@@ -20425,7 +20487,7 @@ private:
         side_.lose();
         out().is_kept = false;
     }
-    /// TraceEn rose, without a PSB+: GEN-181, GEN-274.
+    /// Called when TraceEn has risen without a PSB+: GEN-181, GEN-274.
     constexpr void enable() noexcept {
         side_.enable();
         out().is_kept = side_.is_kept();
@@ -20485,7 +20547,7 @@ private:
 
     constexpr void add_packet(trace::item const& item) noexcept {
         before_ = binder_.state().enabled;
-        trace::binding const bound = binder_.add(item.packet, {item.offset, item.ip, item.length});
+        trace::binding const bound = binder_.add(item.packet, item.place());
         out().set_limit(item.offset);
         if (psb_.is_open && !bound.in_psb_plus) { end_group(); }
         out().set_limit(item.offset + item.length);
@@ -20529,7 +20591,7 @@ private:
         }
         maybe_enabled_ = false;
     }
-    /// TSC and TMA. Source: GEN-200, PKT-302, PKT-303, PKT-317.
+    /// Keeps, changes or drops a TSC or TMA. Source: GEN-200, PKT-302, PKT-303, PKT-317.
     constexpr void add_time(part_packet const& one) noexcept {
         using packet::tma;
         using packet::tsc;
@@ -20541,7 +20603,8 @@ private:
         auto changed = one.packet.as<tma>();
         if (other_tsc_.change(changed) == rule::none) { out().put(changed, one.offset); }
     }
-    /// A CR3 write, or a VM transition. Source: PKT-082, PKT-274, GEN-271..273.
+    /// Handles a PIP, which shows a CR3 write or a VM transition. Source: PKT-082, PKT-274,
+    /// GEN-271..273.
     constexpr void add_pip(part_packet const& one) noexcept {
         auto const pip = one.packet.as<packet::pip>();
         bool const was_kept = side_.is_kept();
@@ -20569,7 +20632,7 @@ private:
     constexpr void put_vmcs(part_packet const& one) noexcept {
         if (keep_ == side::host) { out().put_same(one); }
     }
-    /// Events, values, power: packets that do not need PacketEn.
+    /// Keeps or drops a packet that does not need PacketEn, such as those of power events.
     constexpr void add_other(part_packet const& one) noexcept {
         if (!side_.is_kept()) { return drop(one); }
         if (keep_ == side::guest && is_vmx_event(one.packet)) {
@@ -21284,7 +21347,7 @@ private:
             default: classify_group_9(); break;
         }
     }
-    /// 0F 01 with a register operand: the system instructions.
+    /// Classifies the system instructions: 0F 01 with a register operand.
     constexpr void classify_system() noexcept {
         using enum instruction_class;
         bool const has_no_prefix = repeat_ == 0 && !has_66_;
@@ -21329,7 +21392,7 @@ private:
 
     // -------------------------------------------------------------------------------- vectors, APX
 
-    /// REX2: a map, and more bits of register numbers.
+    /// Reads a REX2 prefix, which has a map and more bits of register numbers.
     constexpr void read_rex2() noexcept {
         if (rex_ != 0) { return is_undefined(); }
         uint8_t const payload = next();
@@ -22310,7 +22373,8 @@ namespace ptspec::engine {
 
 /// The MTCs that are due.
 struct mtcs_due {
-    /// The maximum: a packet has eight bits of the crystal counter, so more are indistinguishable.
+    /// The maximum count. A packet has eight bits of the crystal counter, so more are
+    /// indistinguishable.
     static constexpr uint64_t max_count = 256;
 
     uint64_t first = 0;  ///< the crystal counter at the first, shifted right by MTCFreq
@@ -24432,7 +24496,7 @@ public:
         }
         return {detail::access_result_of(detail::xrstors_init(state_, next).effect.verdict, {})};
     }
-    /// A warm reset: bytes in the buffer are lost. Source: GEN-291, REG-091..093.
+    /// Executes a warm reset, which loses the bytes in the buffer. Source: GEN-291, REG-091..093.
     constexpr void warm_reset(execution_context const& after, uint64_t ip) noexcept {
         state_.msrs = msrs();
         detail::warm_reset(state_, after, ip);
@@ -24481,6 +24545,8 @@ private:
     pending_action pending_ = pending_action::none;
     byte_queue<Depth> queue_{};
 
+    /// Handles an action after what is pending.
+    ///
     /// noinline: inlined, branches take 12 % more instructions (g++ 12).
     template <class Action, memory_port Memory>
     PTSPEC_ATTRIBUTE(noinline)
@@ -24558,6 +24624,8 @@ private:
         (void)start_output(memory);  // storing bytes reports the same fault again
         return {};
     }
+    /// Begins or ends output after TraceEn has changed.
+    ///
     /// noinline: inlined, branches take 2 % more instructions (g++ 12).
     template <memory_port Memory>
     PTSPEC_ATTRIBUTE(noinline)
@@ -24592,7 +24660,7 @@ private:
         detail::refresh_cache(state_);
         return fault;
     }
-    /// TraceEn was cleared: stores all bytes, and ends output.
+    /// Stores all bytes and ends output, after TraceEn was cleared.
     template <memory_port Memory>
     constexpr auto flush(Memory& memory) noexcept -> port_fault {
         if (!is_flushing()) { pending_ = pending_action::flush; }
@@ -25067,7 +25135,7 @@ struct [[nodiscard]] detection : procedure_result {
     constexpr explicit operator bool() const noexcept {
         return caps.has_pt() && !fault.happened && trace == trace_state::disabled;
     }
-    /// Another agent traces: leave all MSRs of Intel PT alone.
+    /// True if another agent traces. Leave all MSRs of Intel PT alone then.
     [[nodiscard]] constexpr auto is_in_use() const noexcept -> bool {
         return trace == trace_state::enabled;
     }
@@ -26843,8 +26911,9 @@ enum class guest_output : uint8_t {
 enum class msr_index_at : uint8_t {
     none,  ///< the exit has another reason
     rcx,
-    /// The list at RSI: its entry whose number is that of the lowest 1 in RCX. Emulate this access
-    /// and clear the bit; the instruction ends when RCX is 0. UNCONFIRMED where the exit says more.
+    /// The entry of the list at RSI whose number is that of the lowest 1 in RCX. Emulate this
+    /// access and clear the bit; the instruction ends when RCX is 0. UNCONFIRMED where the exit
+    /// says more.
     list,
     /// The exit qualification. Bits 6:3 of the VM-exit instruction information are the number of
     /// the register with the value.
@@ -26886,7 +26955,7 @@ enum class guest_access : uint8_t {
     not_pt,        ///< not an MSR of Intel PT
 };
 
-/// With shadow tables: what the output MSRs of the processor come from.
+/// What the output MSRs of the processor come from, with shadow tables.
 enum class shadow_use : uint8_t {
     needed,  ///< TraceEn rose after the last shadow was begun: `begin_shadow`
     begun,   ///< VM entry takes the position from the shadow
@@ -27923,7 +27992,7 @@ struct guest_pt {
     guest_output output = guest_output::guest_physical;
     /// The values that the guest sees. Of IA32_PERF_GLOBAL_STATUS only Trace_ToPA_PMI is in use.
     access::msr_state msrs{};
-    /// With shadow tables: what the processor holds while the guest traces, in place of the output
+    /// What the processor holds while a guest with shadow tables traces, in place of the output
     /// MSRs of the guest, and CTL.ToPA.
     access::output_registers host_output{};
     bool host_topa = true;
@@ -29115,8 +29184,8 @@ struct [[nodiscard]] entry_state : driver::procedure_result {
     /// For the guest-state field of VM entry or, where the processor has no such control, for the
     /// last entry of its MSR-load list. VM exit then loads 0.
     access::ia32_rtit_ctl ctl{};
-    /// Nothing was done: the guest traces, and its shadow is missing, incomplete, or of an earlier
-    /// enable.
+    /// Nothing was done, because the guest traces and its shadow is missing, incomplete, or of an
+    /// earlier enable.
     bool needs_shadow = false;
     rule broken = rule::none;  ///< nothing was done: the guest cannot be entered in this state
 
@@ -30393,7 +30462,7 @@ namespace ptspec::flow::detail {
 /// 2^64 divided by the golden ratio.
 inline constexpr uint64_t golden = 0x9E37'79B9'7F4A'7C15;
 
-/// Multiplicative hashing: the upper half of the product modulo 2^64.
+/// A hash of a value: the upper half of a product modulo 2^64.
 [[nodiscard]] constexpr auto hash_of(uint64_t value) noexcept -> uint32_t {
     return static_cast<uint32_t>(value * golden >> 32);
 }
@@ -31609,9 +31678,7 @@ private:
             auto const one = errata.next(from);
             continues = one.what == trace::item_type::packet
                             ? packet::visit(
-                                  [&](auto const& packet) {
-                                      return read(packet, {one.offset, one.ip, one.length});
-                                  },
+                                  [&](auto const& packet) { return read(packet, one.place()); },
                                   one.packet)
                             : read(one);
         }
@@ -31701,6 +31768,8 @@ public:
     }
 
 private:
+    /// Decodes a block and keeps it in the cache.
+    ///
     /// noinline: inlined, a walk of blocks takes 23 % more instructions (g++ 12).
     PTSPEC_ATTRIBUTE(noinline)
     constexpr auto decode(uint32_t slot, block_key key) -> block const* {
@@ -31946,7 +32015,7 @@ public:
         if (gap_.why == gap_reason::none) { gaps_.add_bytes(0, end); }
     }
 
-    /// A PSB: the processor has no return addresses.
+    /// Called at a PSB, after which the processor has no return addresses.
     constexpr void clear_returns() noexcept {
         returns_.clear();
         lost_calls_ = false;
@@ -32150,6 +32219,8 @@ public:
 private:
     using tracing = trace::tracing;
 
+    /// Reports the gap, which ends at `ip` if it is known.
+    ///
     /// noinline: inlined, a walk of blocks takes 0.2 % more instructions (g++ 12).
     template <class Sink>
     PTSPEC_ATTRIBUTE(noinline)
@@ -32615,8 +32686,21 @@ private:
             case trace::event_type::pebs_end:
             case trace::event_type::control_flow:
             case trace::event_type::trigger: return visit(sink);
-            default: return true;
+            // They change neither the IP nor the code.
+            case trace::event_type::vmcs:
+            case trace::event_type::trace_stop:
+            case trace::event_type::pwrx:
+            case trace::event_type::pebs_group:
+            case trace::event_type::pebs_item:
+            case trace::event_type::event_data:
+            case trace::event_type::frequency:
+            case trace::event_type::maintenance:
+            case trace::event_type::note:
+            case trace::event_type::unknown:
+            case trace::event_type::need_input:
+            case trace::event_type::end: break;
         }
+        return true;
     }
     /// True if damage to the order of packets leaves the IP known: if a time is wrong, while
     /// tracing is off, or before the IP of a PSB+.
