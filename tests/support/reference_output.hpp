@@ -365,7 +365,7 @@ inline void machine::note_trace_byte(number address) {
     traced_pages.push_back(page);
 }
 
-/// Advances by one byte, which was stored or dropped.
+/// Advances by one byte, which was stored or dropped: OUT-117.
 inline void machine::advance_topa() {
     number const size = region_size();
     number const before = offset();
