@@ -6,139 +6,22 @@
 #include <support/check_twice.hpp>
 #include <support/small_tables.hpp>
 
-#include <initializer_list>
-
 using namespace ptspec;
 using namespace ptspec::test;
 using engine::write_result;
 namespace preset = cpu::preset;
-namespace bits = ctl_bits;
 
 namespace {
 
-using fragile = failing_memory<counting_memory<ram_size>>;
+using fragile = failing_memory<ram>;
 
 constexpr auto fragile_memory() -> fragile {
     fragile made;
-    made.inner.inner.base = A;
+    made.inner.base = A;
     return made;
 }
 
-/// Writes bytes as a caller that handles faults must: bytes that were not taken are written again.
-/// After a fault it does nothing, calls `resume` or writes no bytes, depending on `manner`.
-struct patient {
-    tracer<fragile>& one;
-    unsigned manner;
-    unsigned faults = 0;
-    bool right = true;
-
-    constexpr void after_a_fault() {
-        ++faults;
-        if (manner % 3 == 1) { one.retry(); }
-        if (manner % 3 == 2) { right = right && one.write({}) == write_result{}; }
-    }
-    constexpr void write(byte_view bytes) {
-        for (unsigned tries = 0; tries < 8 && !bytes.empty(); ++tries) {
-            auto const done = one.write(bytes);
-            right = right && done.taken == done.stored + done.lost &&
-                    (done || done.taken <= bytes.size()) && (!done || done.taken == bytes.size());
-            bytes = bytes.from(done.taken);
-            if (!done) { after_a_fault(); }
-        }
-        right = right && bytes.empty();
-    }
-};
-
-constexpr size_t failing_bytes = 8 + 0x1000 + 8;
-
-template <memory_port Memory>
-constexpr void prepare_failing_course(Memory& memory) {
-    set_table(memory, A, X | INT, B | END);
-    set_table(memory, B, Y, A | END);
-}
-
-/// Writes 8 bytes to X, all of Y (reached through an END) and 8 bytes to X again (through another
-/// END). Access number `fails_at`, counted from 1, fails. True if the result is the same as without
-/// the failure, and no byte was stored twice.
-constexpr auto recovers(uint64_t fails_at, unsigned manner, size_t piece, unsigned faults = 1)
-    -> bool {
-    auto memory = fragile_memory();
-    prepare_failing_course(memory.inner);
-    for (auto& count : memory.inner.stores) { count = 0; }
-    memory.fails_at = fails_at;
-    tracer<fragile> one{.of = preset::P_SKL, .memory = memory};
-    one.place(A, pointers(0, 0xFF8));
-    (void)one.enable_topa();
-    patient writer{.one = one, .manner = manner};
-    if (one.fault.happened) { writer.after_a_fault(); }
-    for (size_t at = 0; at < failing_bytes; at += piece) {
-        writer.write(first_bytes(failing_bytes).from(at).first(piece));
-    }
-    bool const ends = one.is_running() && one.is_at(A, pointers(0, 8)) && one.sum.lost == 0 &&
-                      one.sum.taken == failing_bytes && one.sum.stored == failing_bytes &&
-                      one.sum.pmis == 1 && one.sum.first == X + 0xFF8 && one.sum.last == X + 7 &&
-                      !one.sum.fault.happened && (manner != 1 || !one.fault.happened);
-    auto& inner = memory.inner;
-    bool const bytes = holds(inner, X + 0xFF8, first_bytes(8)) &&
-                       holds(inner, Y, first_bytes(0x1008).from(8)) &&
-                       holds(inner, X, first_bytes(0x1010).from(0x1008));
-    for (size_t i = 0; i < ram_size; ++i) {
-        uint64_t const address = A + i;
-        bool const written = (address >= Y && address < Z) || (address >= X && address < X + 8) ||
-                             (address >= X + 0xFF8 && address < Y);
-        if (inner.stores[i] != (written ? 1 : 0)) { return false; }
-    }
-    return ends && bytes && writer.right && writer.faults == faults;
-}
-
 }  // namespace
-
-TEST_CASE("a fault at any access loses no byte and stores no byte twice (PRG-180)") {
-    // Loads: access 1 at the start, 10 and 11 after X, 4108 and 4109 after Y.
-    CHECK_TWICE([](auto value) {
-        return recovers(value(uint64_t{1}), 0, 0x2000) && recovers(value(uint64_t{1}), 1, 0x2000);
-    });
-    CHECK_TWICE([](auto value) {
-        return recovers(value(uint64_t{5}), 0, 0x2000) && recovers(value(uint64_t{10}), 0, 0x2000);
-    });
-    CHECK_TWICE([](auto value) {
-        return recovers(value(uint64_t{11}), 0, 0x2000) && recovers(value(uint64_t{11}), 1, 0x2000);
-    });
-    CHECK_TWICE([](auto value) {
-        return recovers(value(uint64_t{4109}), 2, 0x2000) &&
-               recovers(value(uint64_t{4000}), 0, 0x2000);
-    });
-    for (uint64_t at = 1; at < 4120; at += at < 40 || at > 4080 ? 1 : 37) {
-        for (unsigned manner = 0; manner < 3; ++manner) {
-            for (size_t const piece : {1U, 7U, 8U, 0x1000U, 0x2000U}) {
-                CHECK(recovers(at, manner, piece, at > 4117 ? 0 : 1));
-            }
-        }
-    }
-}
-
-TEST_CASE("if a store fails, only the bytes before it are taken (PRG-180)") {
-    CHECK_TWICE([](auto value) {
-        auto memory = fragile_memory();
-        set_table(memory, A, X, A | END);
-        memory.bad_first = value(X + 0x10);
-        memory.bad_last = X + 0x1F;
-        auto one = traced_from(memory, A);
-        auto const done = one.write(first_bytes(0x30));
-        bool const some = !done && done.taken == 0x10 && done.stored == 0x10 && done.lost == 0 &&
-                          done.last == X + 0xF && done.fault == port_fault{true, X + 0x10} &&
-                          one.is_running() && one.is_at(A, pointers(0, 0x10));
-        auto const again = one.write(first_bytes(0x30).from(0x10));
-        bool const none = again == write_result{.fault = {true, X + 0x10}} &&
-                          one.is_at(A, pointers(0, 0x10));
-        one.retry();  // nothing is pending: the caller still has the byte that failed
-        bool const idle = !one.fault.happened;
-        memory.mend();
-        auto const rest = one.write(first_bytes(0x30).from(0x10));
-        return some && none && idle && rest && rest.taken == 0x20 &&
-               one.is_at(A, pointers(0, 0x30)) && holds(memory, X, first_bytes(0x30));
-    });
-}
 
 TEST_CASE("an entry that cannot be read is not an error, and is read again (PRG-180)") {
     CHECK_TWICE([](auto value) {  // when TraceEn becomes 1
@@ -194,29 +77,6 @@ TEST_CASE("an entry that cannot be read is not an error, and is read again (PRG-
         one.retry();
         auto const done = one.write(first_bytes(1));
         return at_enable && !one.fault.happened && done.first == Y && one.is_running();
-    });
-    CHECK_TWICE([](auto value) {  // errors of the entry are reported when it is read
-        auto memory = fragile_memory();
-        set_table(memory, A, X, Y | 2, A | END);
-        memory.bad_first = value(A + 8);
-        memory.bad_last = A + 8;
-        tracer<fragile> one{.of = preset::P_SKL, .memory = memory};
-        one.place(A, pointers(0, 0xFFF));
-        (void)one.enable_topa();
-        (void)one.write(first_bytes(1));
-        bool const not_yet = one.is_running();
-        memory.mend();
-        one.retry();
-        bool const failed = one.has_failed(rule::OUT_060) && one.is_at(A, pointers(1, 0));
-        auto two = tracer_on(memory);
-        two.place(A, pointers(0, 0x1000));
-        memory.bad_first = A;
-        memory.bad_last = A;
-        (void)two.enable_topa();
-        bool const undecided = two.is_running() && two.fault == port_fault{true, A};
-        memory.mend();
-        two.retry();
-        return not_yet && failed && undecided && two.has_failed(rule::OUT_064);
     });
 }
 

@@ -4,7 +4,6 @@
 #include <ptspec/access/effect.hpp>
 #include <ptspec/engine/output/output.hpp>
 #include <ptspec/base/host_memory.hpp>
-#include <ptspec/simulate/ports.hpp>
 
 namespace ptspec::test {
 
@@ -69,7 +68,7 @@ struct listed_memory {
 };
 static_assert(memory_port<listed_memory> && !mapped_memory_port<listed_memory>);
 
-/// A memory with injected faults. An access is the load of an entry, or the store of one byte.
+/// A memory in which a range of addresses fails until it is mended.
 template <memory_port Memory>
 struct failing_memory {
     using ignores_pmis = failing_memory;
@@ -77,9 +76,7 @@ struct failing_memory {
     static constexpr uint64_t none = ~uint64_t{0};
 
     Memory inner{};
-    uint64_t accesses = 0;      ///< including failed accesses
-    uint64_t fails_at = 0;      ///< number of the access that fails, from 1; 0: none
-    uint64_t bad_first = none;  ///< start of a range that fails until it is mended
+    uint64_t bad_first = none;
     uint64_t bad_last = 0;
 
     constexpr auto load(uint64_t address) noexcept -> port_value {
@@ -96,27 +93,8 @@ struct failing_memory {
     }
 
 private:
-    constexpr auto fails(uint64_t address, uint64_t bytes) noexcept -> bool {
-        ++accesses;
-        return accesses == fails_at || (address <= bad_last && bad_first <= address + (bytes - 1));
-    }
-};
-
-/// `Size` bytes of memory at `base` that count the stores to each byte.
-template <size_t Size>
-struct counting_memory {
-    using ignores_pmis = counting_memory;
-
-    simulate::memory_model<Size> inner{};
-    uint8_t stores[Size] = {};
-
-    constexpr auto load(uint64_t address) const noexcept -> port_value {
-        return inner.load(address);
-    }
-    constexpr auto store(uint64_t address, byte_view bytes) noexcept -> size_t {
-        size_t const count = inner.store(address, bytes);
-        for (size_t i = 0; i < count; ++i) { ++stores[address - inner.base + i]; }
-        return count;
+    [[nodiscard]] constexpr auto fails(uint64_t address, uint64_t bytes) const noexcept -> bool {
+        return address <= bad_last && bad_first <= address + (bytes - 1);
     }
 };
 
