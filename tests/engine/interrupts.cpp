@@ -10,13 +10,9 @@
 
 using namespace ptspec;
 using namespace ptspec::test;
-using engine::output_options;
-using engine::write_result;
 namespace preset = cpu::preset;
 namespace bits = ctl_bits;
 namespace flags = status_bits;
-
-// ------------------------------------------------------------------------------------ STOP, INT
 
 namespace {
 
@@ -44,43 +40,6 @@ static_assert(memory_port<ringing_memory> && pmi_port<ringing_memory>);
 
 }  // namespace
 
-TEST_CASE("a full region with STOP stops tracing, with the offset after its last byte (OUT-080)") {
-    CHECK_TWICE([](auto value) {
-        return on_both([&](auto& memory) {
-            set_table(memory, A, X, Y | STOP, A | END);
-            auto one = traced_from(memory, A);
-            (void)one.write(first_bytes(value(size_t{0x1FFF})));
-            bool const not_yet = one.is_running() && one.is_at(A, pointers(1, 0xFFF));
-            auto const last = one.write(first_bytes(1));
-            bool const stopped = one.has_stopped() && one.is_at(A, pointers(1, 0x1000)) &&
-                                 last.stored == 1 && last.lost == 0;
-            auto const lost = one.write(first_bytes(9));
-            return not_yet && stopped && lost == write_result{.taken = 9, .lost = 9} &&
-                   one.sum.pmis == 0 && !one.pmi_pending() && one.is_at(A, pointers(1, 0x1000)) &&
-                   one.disable() && one.is_at(A, pointers(1, 0x1000));
-        });
-    });
-}
-
-TEST_CASE("bytes written after a STOP are lost (OUT-131, PRG-085,086)") {
-    CHECK_TWICE([](auto value) {
-        word_at const words[] = {{A, X | STOP}, {A + 8, Y}};
-        listed_memory memory{words};
-        auto one = tracer_on(memory);
-        one.place(A, pointers(0, value(uint64_t{0xFFE})));
-        (void)one.enable_topa();
-        auto const done = one.write(first_bytes(7));
-        return done == write_result{.taken = 7,
-                                    .stored = 2,
-                                    .lost = 5,
-                                    .first = X + 0xFFE,
-                                    .last = X + 0xFFF,
-                                    .has_address = true} &&
-               memory.loads == 1 && memory.run_count == 1 && one.has_stopped() &&
-               one.is_at(A, pointers(0, 0x1000));
-    });
-}
-
 TEST_CASE("after a STOP enabling fails unless the pointers are moved (OUT-064,081, PRG-086)") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X | STOP}, {A + 8, Y}};
@@ -102,23 +61,6 @@ TEST_CASE("after a STOP enabling fails unless the pointers are moved (OUT-064,08
         one.place(A, pointers(1, 0));
         (void)one.enable_topa();
         return silent && failed && one.is_running();
-    });
-}
-
-TEST_CASE("a full region with INT raises an interrupt, and tracing continues (OUT-082, PRG-085)") {
-    CHECK_TWICE([](auto value) {
-        return on_both([&](auto& memory) {
-            set_table(memory, A, X | INT, Y, A | END);
-            auto one = traced_from(memory, A);
-            auto const before = one.write(first_bytes(value(size_t{0xFFF})));
-            bool const not_yet = before.pmis == 0 && !one.pmi_pending();
-            auto const fills = one.write(first_bytes(1));
-            bool const raised = fills.pmis == 1 && one.pmi_pending() && one.is_running() &&
-                                one.is_at(A, pointers(1, 0));
-            auto const without = one.write(first_bytes(0x1000));  // Y has no INT
-            return not_yet && raised && without.pmis == 0 && without.stored == 0x1000 &&
-                   one.now.perf_global_status.raw == topa_pmi;
-        });
     });
 }
 
@@ -235,109 +177,5 @@ TEST_CASE("two regions with INT raise two interrupts and set one bit (OUT-090)")
         auto const reset = access::effect_of_write(one.of, one.now, 0x390, topa_pmi);
         return done.pmis == 2 && memory.raised == 2 && one.pmi_pending() &&
                one.is_at(A, pointers(2, 0)) && (reset.state.perf_global_status.raw & topa_pmi) == 0;
-    });
-}
-
-// ------------------------------------------------------------------------------------ one region
-
-namespace {
-
-/// Writes up to 64 bytes, from an offset on, to a region of 16 KB on a processor without MENTRY.
-/// Bit n of the result is set if byte n raised an interrupt.
-constexpr auto interrupts(uint64_t from, uint32_t lead, unsigned count = 64, uint64_t flag = INT)
-    -> uint64_t {
-    word_at const words[] = {{A, 0x80'0000 | 2 << 6 | flag}, {A + 8, A | END}};
-    listed_memory memory{words};
-    auto one = tracer_on(memory, preset::P_BDW);
-    one.how.pmi_lead_bytes = lead;
-    one.place(A, pointers(0, from));
-    (void)one.enable_topa();
-    uint64_t raised = 0;
-    for (unsigned i = 0; i < count; ++i) { raised |= one.write(first_bytes(1)).pmis << i; }
-    return raised;
-}
-
-}  // namespace
-
-TEST_CASE("without MENTRY the interrupt precedes the region's end (OUT-101,104, PRG-090)") {
-    static_assert(output_options{}.pmi_lead_bytes == 512);
-    CHECK_TWICE([](auto value) {
-        return interrupts(value(uint64_t{0x3DF0}), 512) == uint64_t{1} << 0xF &&
-               interrupts(value(uint64_t{0x3DFF}), 512) == 1 &&
-               interrupts(value(uint64_t{0x3FF0}), 1) == uint64_t{1} << 0xE &&
-               interrupts(value(uint64_t{0x3FF0}), 0) == uint64_t{1} << 0xF &&
-               interrupts(value(uint64_t{0}), 0x3FF0) == uint64_t{1} << 0xF;
-    });
-    CHECK_TWICE([](auto value) {  // at least one byte is stored first
-        for (uint32_t const lead : {0x3FFFU, 0x4000U, 0x4001U, 0xFFFF'FFFFU}) {
-            if (interrupts(0, value(lead)) != 1) { return false; }
-        }
-        return interrupts(0, value(0x3FFEU)) == 2;
-    });
-    CHECK_TWICE([](auto value) {  // no INT, no interrupt
-        return interrupts(value(uint64_t{0x3DF0}), 512, 64, 0) == 0 &&
-               interrupts(value(uint64_t{0x3FF0}), 0, 64, 0) == 0;
-    });
-}
-
-TEST_CASE("without MENTRY the interrupt is raised once in each pass (OUT-103,104)") {
-    CHECK_TWICE([](auto value) {
-        word_at const words[] = {{A, X | INT}, {A + 8, A | END}};
-        listed_memory memory{words};
-        auto one = tracer_on(memory, preset::P_BDW);
-        one.place(value(A), 0x7F);
-        (void)one.enable_topa();
-        auto const to_the_last = one.write(first_bytes(0xFFF));
-        auto const fill = one.write(first_bytes(1));
-        bool const around = one.is_running() && one.is_at(A, 0x7F);
-        auto const second = one.write(first_bytes(0xDFF));
-        auto const due = one.write(first_bytes(1));
-        auto const third = one.write(first_bytes(0x2200));
-        return to_the_last.pmis == 1 && fill.pmis == 0 && around && second.pmis == 0 &&
-               due.pmis == 1 && third.pmis == 2 && one.is_at(A, pointers(0, 0)) &&
-               memory.run_count == 4;
-    });
-}
-
-TEST_CASE("without MENTRY a pass that starts past the interrupt's offset raises none") {
-    CHECK_TWICE([](auto value) {
-        return interrupts(value(uint64_t{0x3E00}), 512) == 0 &&
-               interrupts(value(uint64_t{0x3FF0}), 512) == 0 &&
-               interrupts(value(uint64_t{0x3FFF}), 1) == 0;
-    });
-    CHECK_TWICE([](auto value) {  // the next pass does
-        word_at const words[] = {{A, X | INT}, {A + 8, A | END}};
-        listed_memory memory{words};
-        auto one = tracer_on(memory, preset::P_BDW);
-        one.place(A, pointers(0, value(uint64_t{0xE00})));
-        (void)one.enable_topa();
-        return one.write(first_bytes(0x200)).pmis == 0 && one.write(first_bytes(0xDFF)).pmis == 0 &&
-               one.write(first_bytes(1)).pmis == 1;
-    });
-}
-
-TEST_CASE("without MENTRY STOP comes when the region is full, after the interrupt (OUT-101,102)") {
-    CHECK_TWICE([](auto value) {
-        word_at const words[] = {{A, X | INT | STOP}, {A + 8, A | END}};
-        listed_memory memory{words};
-        auto one = tracer_on(memory, preset::P_BDW);
-        one.place(value(A), pointers(0, 0xDFF));
-        (void)one.enable_topa();
-        auto const due = one.write(first_bytes(1));
-        bool const goes_on = one.is_running() && one.pmi_pending();
-        auto const rest = one.write(first_bytes(0x203));
-        return due.pmis == 1 && goes_on && rest.pmis == 0 && rest.stored == 0x200 &&
-               rest.lost == 3 && one.has_stopped() && one.is_at(A, pointers(0, 0x1000)) &&
-               memory.run_count == 1;
-    });
-    CHECK_TWICE([](auto value) {  // with INT alone the start is overwritten
-        word_at const words[] = {{A, X | INT}, {A + 8, A | END}};
-        listed_memory memory{words};
-        auto one = tracer_on(memory, preset::P_BDW);
-        one.place(value(A), pointers(0, 0xDFF));
-        (void)one.enable_topa();
-        auto const done = one.write(first_bytes(0x204));
-        return done.pmis == 1 && done.lost == 0 && memory.run_count == 2 &&
-               memory.runs[1] == stored_run{X, 3};
     });
 }
