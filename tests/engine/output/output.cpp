@@ -15,7 +15,6 @@ using engine::restricted_access;
 using engine::write_result;
 namespace preset = cpu::preset;
 namespace bits = ctl_bits;
-namespace flags = status_bits;
 
 // ------------------------------------------------------------------------------------ schemes
 
@@ -182,31 +181,6 @@ TEST_CASE("an output unit that was not started stores nothing and checks nothing
     });
 }
 
-TEST_CASE("with Stopped or Error set nothing is checked and every byte is lost (OUT-007)") {
-    CHECK_TWICE([](auto value) {
-        for (uint64_t const status :
-             {flags::stopped, flags::error, flags::stopped | flags::error}) {
-            for (uint64_t const topa : {uint64_t{0}, bits::topa, bits::topa | bits::fabric}) {
-                listed_memory memory;
-                auto one = tracer_on(memory, preset::P_FUT);
-                make_everything_wrong(one);
-                one.put(0x571, value(status));
-                if (!one.enable(bits::single_range | topa)) { return false; }
-                auto const before = one.now;
-                if (one.write(first_bytes(9)) != write_result{.taken = 9, .lost = 9}) {
-                    return false;
-                }
-                one.out.write_back(one.now);
-                one.retry();
-                bool const nothing = one.now == before && memory.loads == 0 &&
-                                     memory.run_count == 0 && one.out.ended_by() == rule::none;
-                if (!nothing || one.status(flags::trigger_en)) { return false; }
-            }
-        }
-        return true;
-    });
-}
-
 TEST_CASE("after TraceEn 1->0 the output MSRs are exact and do not change (OUT-005, PRG-083)") {
     CHECK_TWICE([](auto value) {
         return on_both([&](auto& memory) {
@@ -275,7 +249,7 @@ constexpr void write_with_a_pause(tracer<Memory>& one, uint64_t ctl, size_t cut,
 
 }  // namespace
 
-TEST_CASE("a trace resumes where it ended, without a write of the output MSRs (OUT-006)") {
+TEST_CASE("a trace resumes where it ended, without a write of the output MSRs (OUT-006,130)") {
     auto const body = [](auto value, size_t cut) {
         return on_both([&](auto& memory) {
             set_table(memory, A, X, B | END);
@@ -300,29 +274,6 @@ TEST_CASE("a trace resumes where it ended, without a write of the output MSRs (O
     }
 }
 
-TEST_CASE("all accepted bytes are in memory after TraceEn 1->0 (OUT-130)") {
-    CHECK_TWICE([](auto value) {
-        return on_both([&](auto& memory) {
-            set_table(memory, A, X, A | END);
-            auto one = traced_from(memory, A);
-            for (size_t i = 0; i < value(size_t{5}); ++i) {
-                (void)one.write(first_bytes(i + 1).from(i));
-            }
-            one.out.stop(one.now);
-            return one.sum.stored == 5 && holds(memory, X, first_bytes(5));
-        });
-    });
-}
-
-TEST_CASE("an error found while enabling is set when enabling returns (OUT-133)") {
-    CHECK_TWICE([](auto value) {
-        listed_memory memory;
-        auto one = tracer_on(memory);
-        one.place(value(A) + 0x80, 0x7F);
-        return one.enable_topa() && one.has_failed(rule::OUT_061);
-    });
-}
-
 TEST_CASE("recovery from an error: TraceEn 0, fix, clear Error, TraceEn 1 (OUT-134)") {
     CHECK_TWICE([](auto value) {
         return on_both([&](auto& memory) {
@@ -344,56 +295,6 @@ TEST_CASE("recovery from an error: TraceEn 0, fix, clear Error, TraceEn 1 (OUT-1
 
 // ------------------------------------------------------------------------------------ single range
 
-namespace {
-
-/// The rule by which enabling a single range fails, or none. A failure has no other effect.
-constexpr auto single_range_fails(uint64_t base, uint64_t mask_ptrs,
-                                  cpu::capabilities const& of = preset::P_SKL) -> rule {
-    listed_memory memory;
-    auto one = tracer_on(memory, of);
-    one.place(base, mask_ptrs);
-    (void)one.enable(bits::single_range);
-    rule const why = one.out.ended_by();
-    bool const running = one.is_running();
-    auto const done = one.write(first_bytes(2));
-    bool const untouched = one.is_at(base, mask_ptrs);
-    if (why == rule::none) { return running && done.stored == 2 ? why : wrong_state; }
-    bool const right = !running && one.has_failed(why) && untouched && memory.run_count == 0 &&
-                       done == write_result{.taken = 2, .lost = 2} && !one.pmi_pending();
-    return right ? why : wrong_state;
-}
-
-}  // namespace
-
-TEST_CASE("a single range is checked at TraceEn 0->1 (OUT-022..024, PRG-082)") {
-    CHECK_TWICE([](auto value) {
-        return single_range_fails(0x10'0000, value(uint64_t{0x17F})) == rule::OUT_022 &&
-               single_range_fails(0x80, value(uint64_t{0xFF})) == rule::OUT_023 &&
-               single_range_fails(0x10'0000, value(uint64_t{0x1000'0000'0FFF})) == rule::OUT_024 &&
-               single_range_fails(0x80, value(uint64_t{0x7F})) == rule::none &&
-               single_range_fails(0x10'0000, value(uint64_t{0xFFF'0000'0FFF})) == rule::none;
-    });
-}
-
-TEST_CASE("a single range is circular, and does not stop (OUT-021,025,028, PRG-081)") {
-    CHECK_TWICE([](auto value) {
-        return on_both([&](auto& memory) {
-            auto one = tracer_on(memory);
-            one.place(X, pointers(1, 0xF0));  // 256 bytes
-            (void)one.enable(bits::single_range);
-            auto const done = one.write(first_bytes(value(size_t{0x310})));
-            return done == write_result{.taken = 0x310,
-                                        .stored = 0x310,
-                                        .first = X + 0xF0,
-                                        .last = X + 0xFF,
-                                        .has_address = true} &&
-                   one.is_running() && one.is_at(X, pointers(1, 0)) && !one.pmi_pending() &&
-                   holds(memory, X, first_bytes(0x310).from(0x210)) &&
-                   holds(memory, X + 0x100, byte_array<8>{});
-        });
-    });
-}
-
 TEST_CASE("no MSR shows how often a single range has wrapped (OUT-025,030)") {
     CHECK_TWICE([](auto value) {
         listed_memory memory;
@@ -406,26 +307,6 @@ TEST_CASE("no MSR shows how often a single range has wrapped (OUT-025,030)") {
             (void)one.write(first_bytes(value(size_t{0x80})));
             one.out.write_back(one.now);
             if (one.now != before || !one.is_running()) { return false; }
-        }
-        return true;
-    });
-}
-
-TEST_CASE("a single range has 128 bytes to 4 GB, and wraps at its end (OUT-020, OUT-153)") {
-    CHECK_TWICE([](auto value) {
-        for (unsigned k = 7; k <= 32; ++k) {
-            uint64_t const mask = (value(uint64_t{1}) << k) - 1;
-            uint64_t const base = (uint64_t{1} << 52) - (uint64_t{1} << k);  // up to the top
-            listed_memory memory;
-            auto one = tracer_on(memory, preset::P_FUT);
-            one.place(base, mask << 32 | mask);
-            (void)one.enable(bits::single_range);
-            auto const done = one.write(first_bytes(3));
-            bool const right = done.first == base + mask && done.last == base + 1 &&
-                               memory.run_count == 2 &&
-                               memory.runs[0] == stored_run{base + mask, 1} &&
-                               memory.runs[1] == stored_run{base, 2};
-            if (!right || !one.is_at(base, uint64_t{2} << 32 | mask)) { return false; }
         }
         return true;
     });
@@ -463,52 +344,6 @@ TEST_CASE("an entry is read once, when output reaches it (OUT-053,054, PRG-085)"
         return right && memory.loads == 6 && memory.loaded[4] == B + 8 && memory.loaded[5] == A &&
                one.is_at(A, 0x7F) && one.is_running() && memory.run_count == 1 &&
                memory.runs[0] == stored_run{X, 0x3000};
-    });
-}
-
-TEST_CASE("one write fills as many regions as it reaches (OUT-052..054)") {
-    CHECK_TWICE([](auto value) {
-        return on_both([&](auto& memory) {
-            set_table(memory, A, X, B | END);
-            set_table(memory, B, Z | size_8K, A | END);
-            auto one = tracer_on(memory);
-            one.place(A, pointers(0, 0xFFE));
-            (void)one.enable_topa();
-            auto const done = one.write(first_bytes(value(size_t{0x2005})));
-            return done == write_result{.taken = 0x2005,
-                                        .stored = 0x2005,
-                                        .first = X + 0xFFE,
-                                        .last = X + 2,
-                                        .has_address = true} &&
-                   one.is_at(A, pointers(0, 3)) && holds(memory, X + 0xFFE, first_bytes(2)) &&
-                   holds(memory, Z, first_bytes(0x2002).from(2)) &&
-                   holds(memory, X, first_bytes(0x2005).from(0x2002));
-        });
-    });
-}
-
-TEST_CASE("a table without END or STOP wraps after its last possible entry (OUT-055)") {
-    CHECK_TWICE([](auto value) {
-        uint64_t const last = A + 8 * 0x1FF'FFFF;
-        word_at const words[] = {{A, X}, {last, Y}};
-        listed_memory memory{words};
-        auto one = tracer_on(memory);
-        one.place(value(A), pointers(0x1FF'FFFF, 0xFFE));
-        (void)one.enable_topa();
-        (void)one.write(first_bytes(5));
-        return memory.loads == 2 && memory.loaded[0] == last && memory.loaded[1] == A &&
-               memory.runs[0] == stored_run{Y + 0xFFE, 2} && memory.runs[1] == stored_run{X, 3} &&
-               one.is_at(A, pointers(0, 3)) && one.is_running();
-    });
-    CHECK_TWICE([](auto value) {  // END and STOP are effective in the last entry
-        uint64_t const last = A + 8 * 0x1FF'FFFF;
-        word_at const words[] = {{A, X}, {last - 8, Y}, {last, B | END}, {B, Z | STOP}};
-        listed_memory memory{words};
-        auto one = tracer_on(memory);
-        one.place(value(A), pointers(0x1FF'FFFE, 0xFFF));
-        (void)one.enable_topa();
-        (void)one.write(first_bytes(2));
-        return one.is_at(B, pointers(0, 1));
     });
 }
 
@@ -557,89 +392,6 @@ TEST_CASE("limits: Size 15, index 1FFFFFFH, the top of 52 bits (OUT-153)") {
 }
 
 // ------------------------------------------------------------------------------------ pieces
-
-namespace {
-
-/// Three regions: the first has INT, the second is partly restricted, the third has STOP and INT.
-template <memory_port Memory>
-constexpr void prepare_a_course(tracer<Memory>& one) {
-    set_table(one.memory, A, X | INT, B | END);
-    set_table(one.memory, B, Y, Z | STOP | INT, A | END);
-    one.place(A, pointers(0, 0xFFD));
-    (void)one.enable(bits::single_range | bits::topa | bits::inject);
-}
-constexpr topa::phys_range course_spans[] = {{Y + 0x10, Y + 0x12}, {Y + 0xFFF, Z}};
-constexpr size_t course_bytes = 0x2010;  // the whole course, and bytes after the STOP
-
-/// The visible state after a course.
-struct course {
-    write_result sum{};
-    access::msr_state now{};
-    rule why = rule::none;
-
-    friend constexpr auto operator==(course const&, course const&) -> bool = default;
-};
-
-template <memory_port Memory>
-constexpr auto result_of(tracer<Memory>& one) -> course {
-    one.out.write_back(one.now);
-    return {one.sum, one.now, one.out.ended_by()};
-}
-
-}  // namespace
-
-TEST_CASE("writing n bytes at once or in pieces has the same effect (OUT-151)") {
-    CHECK_TWICE([](auto value) {
-        return on_both([&](auto& memory) {
-            using memory_type = std::remove_reference_t<decltype(memory)>;
-            tracer<memory_type> one{
-                .of = preset::P_ATM, .memory = memory, .how = protecting(course_spans)};
-            prepare_a_course(one);
-            (void)one.write(first_bytes(value(course_bytes)));
-            return one.sum.stored == 3 + 0xFFC + 0xFFF && one.sum.lost == 5 + 0xD &&
-                   one.sum.pmis == 2 && one.has_stopped() && one.is_at(B, pointers(1, 0x1000)) &&
-                   one.status(flags::pend_topa_pmi) && one.pmi_pending();
-        });
-    });
-    // Compare with pieces of many sizes.
-    ram whole{A, {}};
-    tracer<ram> all{.of = preset::P_ATM, .memory = whole, .how = protecting(course_spans)};
-    prepare_a_course(all);
-    (void)all.write(first_bytes(course_bytes));
-    auto const wanted = result_of(all);
-    for (size_t piece = 1; piece < 0x1020; piece += piece < 20 ? 1 : piece < 0xFE0 ? 97 : 3) {
-        CHECK(on_both([&](auto& memory) {
-            using memory_type = std::remove_reference_t<decltype(memory)>;
-            tracer<memory_type> one{
-                .of = preset::P_ATM, .memory = memory, .how = protecting(course_spans)};
-            prepare_a_course(one);
-            for (size_t at = 0; at < course_bytes; at += piece) {
-                (void)one.write(first_bytes(course_bytes).from(at).first(piece));
-            }
-            auto const got = result_of(one);
-            return got == wanted && holds(memory, A, whole.bytes);
-        }));
-    }
-}
-
-TEST_CASE("the result of a write covers its own bytes only (OUT-151)") {
-    CHECK_TWICE([](auto value) {
-        return on_both([&](auto& memory) {
-            set_table(memory, A, X, A | END);
-            auto one = traced_from(memory, A);
-            auto const first = one.write(first_bytes(value(size_t{1})));
-            auto const second = one.write(first_bytes(4));
-            return first ==
-                       write_result{
-                           .taken = 1, .stored = 1, .first = X, .last = X, .has_address = true} &&
-                   second == write_result{.taken = 4,
-                                          .stored = 4,
-                                          .first = X + 1,
-                                          .last = X + 4,
-                                          .has_address = true};
-        });
-    });
-}
 
 TEST_CASE("put_few() stores up to 16 bytes that fill no region, or nothing (OUT-151,152)") {
     CHECK_TWICE([](auto value) {
