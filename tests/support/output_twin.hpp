@@ -358,14 +358,15 @@ public:
         if (unit.start(setup).happened) { return "an unexpected fault"; }
         if (!unit.matches(reference.machine)) { return "the registers after TraceEn rose"; }
         uint64_t at = 0;
+        expected_.clear();
         for (uint64_t const count : setup.writes) {
             auto const bytes = detail::stream_from(at, count);
             at += count;
             uint64_t const pmis = reference.machine.pmis;
             auto const packet_counts = reference.write(bytes);
-            auto const expected = detail::expected_result(packet_counts,
-                                                          reference.machine.pmis - pmis);
-            if (unit.write(bytes) != expected) { return "the result of a write"; }
+            expected_.push_back(
+                detail::expected_result(packet_counts, reference.machine.pmis - pmis));
+            if (unit.write(bytes) != expected_.back()) { return "the result of a write"; }
             if (!unit.matches(reference.machine)) { return "the registers after a write"; }
         }
         if (memory_.stores != reference.stores) { return "the bytes that were stored"; }
@@ -383,6 +384,7 @@ private:
     detail::page_memory memory_;
     detail::page_memory other_;
     detail::mapped_pages mapped_;
+    std::vector<engine::write_result> expected_;  ///< of each write
     uint64_t loads_ = 0;
 
     /// `explain` must agree with the unit. The check is skipped when the entry in memory has
@@ -412,8 +414,11 @@ private:
         detail::engine_side<host_memory> unit{memory};
         if (unit.start(setup).happened) { return "a fault in place"; }
         uint64_t at = 0;
-        for (uint64_t const count : setup.writes) {
-            if (!unit.write(detail::stream_from(at, count))) { return "a fault in place"; }
+        for (size_t i = 0; i < expected_.size(); ++i) {
+            auto const count = setup.writes[i];
+            if (unit.write(detail::stream_from(at, count)) != expected_[i]) {
+                return "the result of a write in place";
+            }
             at += count;
         }
         if (!unit.matches(reference.machine) || unit.lost != reference.lost) {

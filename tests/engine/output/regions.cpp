@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Regions that are filled in place can take another code path than store() calls. The result must
 // be the same.
-#include <ptspec/cpu/presets.hpp>
 #include <ptspec/engine/output/output.hpp>
 #include <ptspec/engine/output/regions.hpp>
 
@@ -14,8 +13,6 @@
 using namespace ptspec;
 using namespace ptspec::test;
 using engine::write_result;
-namespace preset = cpu::preset;
-namespace flags = status_bits;
 
 namespace {
 
@@ -41,16 +38,13 @@ struct course {
     uint64_t index = 0;
     uint64_t offset = 0;
     size_t writes[3] = {};
-    engine::output_options how{};
-    cpu::capabilities of = preset::P_SKL;
 };
 
 template <memory_port Memory>
 constexpr auto outcome_on(Memory& memory, course const& what) -> outcome {
     set_table(memory, A, what.entries[0], what.entries[1], what.entries[2], what.entries[3]);
     set_table(memory, B, what.linked, B | END);
-    auto one = tracer_on(memory, what.of);
-    one.how = what.how;
+    auto one = tracer_on(memory);
     one.place(A, pointers(what.index, what.offset));
     (void)one.enable_topa();
     size_t at = 0;
@@ -99,52 +93,6 @@ constexpr uint64_t next_entries[] = {
 };
 
 }  // namespace
-
-TEST_CASE("any entry can follow a region that is filled at once (OUT-053,054,060..066)") {
-    for (uint64_t const next : next_entries) {
-        for (uint64_t const third : next_entries) {
-            for (uint64_t const offset : {0x0U, 0x1U, 0x800U, 0xFFFU}) {
-                size_t const rest = static_cast<size_t>(0x1000 - offset);
-                course what{.entries = {X, next, third, A | END}, .linked = Z, .offset = offset};
-                for (auto const& writes :
-                     std::initializer_list<std::vector<size_t>>{{rest, 1, 0},
-                                                                {rest + 1, 0, 0x1000},
-                                                                {rest, 0x1000, 5},
-                                                                {rest, 0x2000, 0x800},
-                                                                {0x2FF0, 3, 0x1000},
-                                                                {rest - 1, 1, 0x1001}}) {
-                    for (size_t i = 0; i < 3; ++i) { what.writes[i] = writes[i]; }
-                    CHECK_MESSAGE(is_the_same(what), next, " ", third, " ", offset, " ", rest);
-                }
-            }
-        }
-    }
-}
-
-TEST_CASE("a write that fills a region continues in the next regions (OUT-052,151)") {
-    // Adjacent, separate and identical regions.
-    for (auto const& regions : std::initializer_list<std::initializer_list<uint64_t>>{
-             {X, Y, X}, {Y, X, Y}, {X, Y, Z}, {Y, Y, Y}}) {
-        for (uint64_t const offset : {0x0U, 0x1U, 0xFFFU}) {
-            size_t const rest = static_cast<size_t>(0x1000 - offset);
-            for (size_t const more : {0x1U, 0xFFFU, 0x1000U, 0x1001U, 0x1FFFU, 0x2000U, 0x2005U}) {
-                auto const* const entry = regions.begin();
-                course const what{.entries = {entry[0], entry[1], entry[2], A | END},
-                                  .offset = offset,
-                                  .writes = {rest + more, 7}};
-                CHECK_MESSAGE(is_the_same(what), entry[0], " ", offset, " ", more);
-            }
-        }
-    }
-}
-
-TEST_CASE("a write that ends with a full region reports its last byte (OUT-052)") {
-    CHECK_TWICE([](auto value) {
-        course const what{.entries = {X, Y, X, A | END}, .writes = {value(size_t{0x2000})}};
-        ram stored{A, {}};
-        return is_the_same(what) && outcome_on(stored, what).sum.last == Y + 0xFFF;
-    });
-}
 
 TEST_CASE("filling a region at once stops at the end of its host memory (OUT-053)") {
     // Host memory is split inside a region, at its end, and inside a table.
@@ -253,27 +201,6 @@ TEST_CASE("after an END to the same table its first entry is read again (OUT-053
     }
 }
 
-TEST_CASE("position and bytes are right after several laps of a ring (OUT-053,054,151)") {
-    CHECK_TWICE([](auto value) {
-        return on_both([&](auto& memory) {
-            set_table(memory, A, X, Y, A | END);
-            auto one = traced_from(memory, value(A));
-            bool right = true;
-            for (uint64_t lap = 0; lap < 3; ++lap) {
-                (void)one.write(first_bytes(0x1000));
-                right = right && one.is_at(A, pointers(1, 0));
-                (void)one.write(first_bytes(0x1000));
-                right = right && one.is_at(A, pointers(0, 0));
-            }
-            auto const done = one.write(first_bytes(0x3000));
-            right = right && done.first == X && done.last == X + 0xFFF;
-            auto const more = one.write(first_bytes(0x1003));
-            return right && one.is_at(A, pointers(0, 3)) && more.first == Y && more.last == X + 2 &&
-                   holds(memory, Y, first_bytes(0x1000));
-        });
-    });
-}
-
 TEST_CASE("a region that overwrites the first entry changes the region after END (OUT-053,054)") {
     // The table continues in B, which has the END. The region of the entry before it is the page
     // of the first entry, and changes that from X to Z.
@@ -372,38 +299,6 @@ TEST_CASE("in place, too, no entry is read from above MAXPHYADDR (OUT-071)") {
     CHECK_TWICE([body](auto value) { return body(value, 1); });
     CHECK(body(unknown{}, 2));
     CHECK(body(unknown{}, 4));
-}
-
-TEST_CASE("restricted memory has the same effect in place (OUT-091,111)") {
-    for (auto const when : {engine::restricted_access::drop, engine::restricted_access::error}) {
-        for (uint64_t const at : {A, A + 8, A + 15, A + 16, X, X + 0xFFF, Y, Y + 5, Z, B}) {
-            topa::phys_range const spans[] = {{at, at}};
-            course what{.entries = {X, Y, Z | size_8K, B | END},
-                        .linked = X,
-                        .how = protecting(spans, when)};
-            for (auto const& writes : std::initializer_list<std::vector<size_t>>{
-                     {0x1000, 0x1000, 0x1000}, {0x2000, 0x800, 0x800}, {0x3000, 0, 0}}) {
-                for (size_t i = 0; i < 3; ++i) { what.writes[i] = writes[i]; }
-                CHECK(is_the_same(what));
-            }
-        }
-    }
-}
-
-TEST_CASE("without MENTRY filling in place and through a port are equal (OUT-103,104)") {
-    for (uint64_t const mark : {uint64_t{0}, INT, STOP, INT | STOP}) {
-        for (uint64_t const end : {A | END, B | END, Y}) {
-            for (uint64_t const offset : {0x0U, 0xDFFU, 0xE00U, 0xE01U, 0xFFFU}) {
-                course what{.entries = {X | mark, end}, .offset = offset, .of = preset::P_BDW};
-                size_t const rest = static_cast<size_t>(0x1000 - offset);
-                for (auto const& writes : std::initializer_list<std::vector<size_t>>{
-                         {rest, 0x1000, 0x1000}, {rest + 0x1001, 5, 0x1000}, {0x3000, 0, 0}}) {
-                    for (size_t i = 0; i < 3; ++i) { what.writes[i] = writes[i]; }
-                    CHECK(is_the_same(what));
-                }
-            }
-        }
-    }
 }
 
 namespace {
@@ -546,84 +441,5 @@ TEST_CASE("a link that was followed in place to memory that faults is not follow
         auto const done = one.write(first_bytes(5));
         return waits && still && asked && done.first == Y && done.taken == 5 &&
                one.is_at(B, pointers(0, 5)) && one.is_running();
-    });
-}
-
-TEST_CASE("tracing that begins at an END starts at byte 0 of the next table (OUT-057)") {
-    CHECK_TWICE([](auto value) {
-        return on_both([&](auto& memory) {
-            set_table(memory, A, X, B | END);
-            set_table(memory, B, Y, A | END);
-            auto one = tracer_on(memory);
-            one.place(A, pointers(1, value(uint64_t{0xFFFF'FFFF})));
-            (void)one.enable_topa();
-            bool const moved = one.is_running() && one.is_at(B, 0x7F);
-            (void)one.write(first_bytes(2));
-            return moved && holds(memory, Y, first_bytes(2));
-        });
-    });
-}
-
-TEST_CASE("tracing begins inside a region at the offset (OUT-050,051,058, PRG-084)") {
-    CHECK_TWICE([](auto value) {
-        return on_both([&](auto& memory) {
-            set_table(memory, A, X, Y, Z | size_8K, A | END);
-            auto one = tracer_on(memory);
-            one.place(A, pointers(2, value(uint64_t{0x1FF0})));
-            (void)one.enable_topa();
-            auto const done = one.write(first_bytes(16));
-            return done.first == Z + 0x1FF0 && done.last == Z + 0x1FFF && one.is_at(A, 0x7F) &&
-                   holds(memory, Z + 0x1FF0, first_bytes(16));
-        });
-    });
-}
-
-TEST_CASE("a single range begins at the offset, and wraps to its base (OUT-020,021)") {
-    CHECK_TWICE([](auto value) {
-        return on_both([&](auto& memory) {
-            auto one = tracer_on(memory);
-            one.place(Z, pointers(0, value(uint64_t{0x70})));  // 128 bytes, 16 before the end
-            (void)one.enable(ctl_bits::single_range);
-            auto const all = first_bytes(20);
-            (void)one.write(all);
-            return holds(memory, Z + 0x70, all.first(16)) && holds(memory, Z, all.from(16));
-        });
-    });
-}
-
-TEST_CASE("a region has 4 KB << Size bytes, including the last (OUT-041,052,069, PRG-089)") {
-    CHECK_TWICE([](auto value) {
-        for (uint64_t size = 0; size < 16; ++size) {
-            uint64_t const bytes = value(uint64_t{4096}) << size;
-            uint64_t const base = bytes * 3;
-            word_at const words[] = {{A, base | size << 6}, {A + 8, Y}};
-            listed_memory memory{words};
-            auto one = tracer_on(memory);
-            one.place(A, pointers(0, bytes - 1));
-            (void)one.enable_topa();
-            (void)one.write(first_bytes(1));
-            bool const right = memory.runs[0] == stored_run{base + bytes - 1, 1} &&
-                               one.is_running() && one.is_at(A, pointers(1, 0));
-            auto two = tracer_on(memory);
-            two.place(A, pointers(0, bytes));
-            (void)two.enable_topa();
-            if (!right || !two.has_failed(rule::OUT_064)) { return false; }
-        }
-        return true;
-    });
-}
-
-TEST_CASE("END can link to any table, and its Size is ignored (OUT-043,047, PRG-089)") {
-    CHECK_TWICE([](auto value) {
-        for (uint64_t size = 0; size < 16; ++size) {
-            word_at const words[] = {{A, X}, {A + 8, B | size << 6 | END}, {B, Y}};
-            listed_memory memory{words};
-            auto one = tracer_on(memory);
-            one.place(value(A), pointers(0, 0xFFF));
-            (void)one.enable_topa();
-            (void)one.write(first_bytes(1));
-            if (!one.is_running() || !one.is_at(B, 0x7F)) { return false; }
-        }
-        return true;
     });
 }
