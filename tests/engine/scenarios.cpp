@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // Every row of tests/spec/scenarios.csv in each combination of its conditions that can occur:
-// GEN-005, GEN-028..032, GEN-052, GEN-087..090, GEN-100..105, GEN-110..114, GEN-130, GEN-145,
-// GEN-170, GEN-171, GEN-180..183, GEN-205, GEN-227, GEN-236, GEN-237, GEN-240..245, GEN-250..257,
-// GEN-260..262, GEN-270..278, GEN-285..290, GEN-300..305, GEN-310..318, GEN-320, GEN-340..342.
+// GEN-005, GEN-028..032, GEN-052, GEN-063, GEN-087..090, GEN-100..106, GEN-110..114, GEN-130,
+// GEN-145, GEN-170, GEN-171, GEN-180..183, GEN-185, GEN-205, GEN-227, GEN-236, GEN-237,
+// GEN-240..245, GEN-250..257, GEN-260..262, GEN-270..278, GEN-285..290, GEN-300..305,
+// GEN-310..318, GEN-320, GEN-340..342, PKT-072.
 #include <support/scenario_rows.hpp>
 
 #include <doctest/doctest.h>

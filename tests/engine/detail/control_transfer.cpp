@@ -90,74 +90,6 @@ TEST_CASE("each class of operations writes the packets of its row") {  // GEN-34
     CHECK(interrupted(inside, inside) == "FUP(1100), TIP(1100)");
 }
 
-TEST_CASE("without BranchEn a transfer writes only a TraceStop") {  // GEN-029, GEN-089
-    for (auto const& move : {conditional, direct, indirect, far_away, interrupted}) {
-        CHECK(move(inside, inside, ", BranchEn=0") == "none");
-        CHECK(move(inside, outside, ", BranchEn=0") == "none");
-        CHECK(move(outside, inside, ", BranchEn=0") == "none");
-        CHECK(move(inside, stopping, ", BranchEn=0") == "TraceStop");
-        CHECK(move(inside, stopping, ", TraceEn=0") == "none");
-        CHECK(move(inside, stopping, ", Stopped=1") == "none");  // GEN-020
-    }
-}
-
-TEST_CASE("no packet has an IP from outside the traced context") {  // GEN-030, GEN-032, GEN-052
-    auto const calls = [](std::string setup, std::uint8_t cpl, bool far) {
-        return goes(setup, [=](traced& on) {
-            auto code = on.state().code;
-            code.cpl = cpl;
-            if (far) {
-                on.does(action::far_transfer{.at = 0x1100, .to = 0x5000, .after = code});
-            } else {
-                on.does(action::interrupt{.next = 0x1100, .to = 0x5000, .after = code});
-            }
-        });
-    };
-    CHECK(calls("OS=0", 0, true) == "TIP.PGD()");
-    CHECK(calls("OS=0", 0, false) == "FUP(1100), TIP.PGD()");
-    CHECK(calls("OS=0, CPL=0", 3, true) == "TIP.PGE(5000)");
-    CHECK(calls("OS=0, CPL=0", 3, false) == "TIP.PGE(5000)");
-    CHECK(calls("OS=0, CPL=0", 0, false) == "none");
-}
-
-TEST_CASE("a transfer that changes CR3 and code width writes PIP, then MODE.Exec") {
-    // GEN-236, GEN-237, GEN-240, GEN-245
-    auto const moved = [](std::string setup, std::uint64_t to, auto const& change) {
-        return goes(setup, [&](traced& on) {
-            auto code = on.state().code;
-            change(code);
-            on.does(action::interrupt{.next = 0x1100, .to = to, .after = code});
-        });
-    };
-    auto const both = [](engine::execution_context& code) {
-        code.cr3 = 0x7000;
-        code.width = engine::code_width::bits_32;
-        code.cpl = 0;
-    };
-    CHECK(moved("", 0x5000, both) == "FUP(1100), PIP(7000,NR=0), MODE.Exec(32), TIP(5000)");
-    CHECK(moved("OS=0", 0x5000, both) == "FUP(1100), TIP.PGD()");
-    CHECK(moved(ranges, 0x5000, both) == "FUP(1100), PIP(7000,NR=0), TIP.PGD(5000)");
-    CHECK(moved(std::string{ranges} + ", FilterEn=0", 0x1000, both) ==
-          "PIP(7000,NR=0), MODE.Exec(32), TIP.PGE(1000)");
-    CHECK(moved("BranchEn=0", 0x5000, both) == "PIP(7000,NR=0)");
-    CHECK(moved("", 0x5000, [](engine::execution_context& code) { code.cpl = 0; }) ==
-          "FUP(1100), TIP(5000)");
-    CHECK(moved("VMX=nonroot", 0x5000, both) ==
-          "FUP(1100), PIP(7000,NR=1), MODE.Exec(32), TIP(5000)");  // GEN-241
-}
-
-TEST_CASE("PIP and MODE.Exec of a task switch have separate CYCs") {  // GEN-215, GEN-214
-    traced on{"CYCEn=1, mode=32"};
-    auto code = on.state().code;
-    code.cr3 = 0x7000;
-    code.width = engine::code_width::bits_16;
-    code.cpl = 0;
-    action::moment const takes[] = {{packet::kind::pip, 10}, {packet::kind::mode_exec, 20}};
-    on.does(action::software_interrupt{.at = 0x1100, .to = 0x5000, .after = code}, takes);
-    CHECK(on.packets() == text{"FUP(1100), CYC(10), PIP(7000,NR=0), CYC(20), MODE.Exec(16), "
-                               "TIP(5000)"});
-}
-
 TEST_CASE("CFE comes first, and has an IP if no other packet gives it") {
     // GEN-301, GEN-303, GEN-304, GEN-306
     CHECK(interrupted(inside, inside, ", EventEn=1") == "CFE(INTR:0,IP=0), FUP(1100), TIP(1100)");
@@ -182,19 +114,6 @@ TEST_CASE("CFE comes first, and has an IP if no other packet gives it") {
           }) == "EVD(PFA:BEEF000), CFE(INTR:E,IP=0), FUP(1000), TIP(2000)");  // GEN-302
 }
 
-TEST_CASE("PIP, VMCS, MODE.TSX, TraceStop and PSB do not depend on FilterEn") {  // GEN-031
-    auto const outside_of = [](std::string setup, auto const& e) {
-        return goes(std::string{ranges} + ", FilterEn=0, IP=3000" + setup,
-                    [&](traced& on) { on.does(e); });
-    };
-    CHECK(outside_of(", CPL=0", action::mov_cr3{0x3000, 0x3003, 0x9000}) == "PIP(9000,NR=0)");
-    CHECK(outside_of(", VMX=root, CPL=0", action::vmptrld{0x3003, 0x9000}) == "VMCS(9000)");
-    CHECK(outside_of("", action::transaction_begin{0x3000, 0x3003}) ==
-          "MODE.TSX(InTX=1,TXAbort=0)");
-    CHECK(outside_of("", action::direct_jump{0x4000}) == "TraceStop");
-    CHECK(outside_of("", action::psb_due{}).substr(0, 8) == "PSB, CBR");
-}
-
 TEST_CASE("a suppressed IP does not change the last IP") {  // GEN-107
     traced on{"OS=0"};
     auto kernel = on.state().code;
@@ -216,28 +135,5 @@ TEST_CASE("the vector of an event without a vector is 0") {  // GEN-301, PKT-220
                                      .kind = action::far_kind::iret});
         byte_view const all = on.bytes.written();
         return all.size() > 4 && all[0] == 0x02 && all[1] == 0x13 && all[3] == 0;
-    });
-}
-
-TEST_CASE("a transaction abort writes MODE.TSX, FUP, TIP") {  // GEN-252, GEN-256
-    CHECK_TWICE([](auto value) {
-        traced on{"OS=0"};
-        on.does(action::transaction_begin{0x1000, 0x1003});
-        on.does(action::transaction_abort{value(std::uint64_t{0x1006}), 0x2000});
-        return on.packets() == text{"MODE.TSX(InTX=1,TXAbort=0), FUP(1000), "
-                                    "MODE.TSX(InTX=0,TXAbort=1), FUP(1006), TIP(2000)"};
-    });
-}
-
-TEST_CASE("after a transfer out of the traced context branches generate no packet") {  // GEN-023
-    CHECK_TWICE([](auto value) {
-        traced on{"OS=0"};
-        auto kernel = on.state().code;
-        kernel.cpl = 0;
-        on.does(action::software_interrupt{
-            .at = 0x1000, .to = value(std::uint64_t{0x9000}), .after = kernel, .vector = 3});
-        for (unsigned i = 0; i < 8; ++i) { on.does(action::conditional{0x9000, true}); }
-        on.does(action::indirect_jump{0xA000});
-        return on.packets() == text{"FUP(1000), TIP.PGD()"};
     });
 }

@@ -22,9 +22,6 @@ TEST_CASE("INIT that waits for SIPI writes a FUP without a TIP") {  // GEN-113, 
         code.real_mode = true;
         return code;
     };
-    traced boots{"CPL=0"};
-    boots.does(action::init{0x1000, 0xFFFF'FFF0, reset(boots)});
-    CHECK(packets(boots) == "FUP(1000), PIP(0,NR=0), MODE.Exec(16), TIP(FFFFFFF0)");
     traced waits{"CPL=0"};
     waits.does(action::init{0x1000, 0, reset(waits), true});
     CHECK(packets(waits) == "FUP(1000), PIP(0,NR=0)");
@@ -38,23 +35,6 @@ TEST_CASE("INIT that waits for SIPI writes a FUP without a TIP") {  // GEN-113, 
         .does(action::sipi{0x9'A000, reset(told), 0x9A});
     CHECK(packets(told) == "CFE(INIT,IP=0), FUP(1000), PIP(0,NR=0), CFE(SIPI:9A,IP=0), "
                            "MODE.Exec(16,IF=0), TIP(9A000)");
-}
-
-TEST_CASE("a production enclave is not traced, a debug enclave is") {  // GEN-285, GEN-286, GEN-113
-    auto const into = [](std::string_view setup, engine::enclave kind) {
-        traced on{setup};
-        auto code = on.state().code;
-        code.inside = kind;
-        on.does(action::enclave_transfer{0x1000, 0x7000, code});
-        on.does(action::conditional{0x7002, true});
-        code.inside = engine::enclave::none;
-        on.does(action::enclave_transfer{0x7100, 0x2000, code});
-        return packets(on);
-    };
-    CHECK(into("", engine::enclave::production) == "FUP(1000), TIP.PGD(), TIP.PGE(2000)");
-    CHECK(into("", engine::enclave::debug) == "FUP(1000), TIP(7000), TNT(1), FUP(7100), TIP(2000)");
-    CHECK(into("ADDR0=[1000,2FFF] filter", engine::enclave::debug) ==
-          "FUP(1000), TIP.PGD(7000), TIP.PGE(2000)");
 }
 
 TEST_CASE("swintr_events selects separate CFE types for INT n and SYSCALL") {
@@ -100,69 +80,6 @@ TEST_CASE("iret_at_all_returns selects a CFE of IRET for SYSRET, SYSEXIT, ERETU 
         CHECK(told(at_all, action::far_kind::iret, "EventEn=1") == "CFE(IRET,IP=0), TIP(3000)");
         CHECK(told(at_all, action::far_kind::plain, "EventEn=1") == "TIP(3000)");
     }
-}
-
-TEST_CASE("the FUP of an exception or INT n has its own IP, of an interrupt the next IP") {
-    // GEN-113, GEN-289, PKT-072
-    auto const from = [](auto const& e) { return packets(traced{}.does(e)); };
-    engine::execution_context const code = traced{}.state().code;
-    CHECK(from(action::exception{.at = 0x1000, .to = 0x2000, .after = code, .vector = 5}) ==
-          "FUP(1000), TIP(2000)");
-    CHECK(from(action::interrupt{.next = 0x1003, .to = 0x2000, .after = code}) ==
-          "FUP(1003), TIP(2000)");
-    CHECK(from(action::software_interrupt{.at = 0x1000, .to = 0x2000, .after = code}) ==
-          "FUP(1000), TIP(2000)");
-}
-
-TEST_CASE("the IP of a FUP is the next instruction or the one that caused the event, by cause") {
-    // PKT-072, GEN-113
-    constexpr std::string_view of_itself = "FUP(1000)";
-    constexpr std::string_view of_next = "FUP(1003)";
-    auto const fup_of = [&](auto const& e) {
-        auto const all = packets(traced{"CPL=0"}.does(e));
-        return all.substr(all.find("FUP"), of_next.size());
-    };
-    auto const code = traced{"CPL=0"}.state().code;
-    CHECK(fup_of(action::interrupt{.next = 0x1003, .to = 0x2000, .after = code, .vector = 0x20}) ==
-          of_next);
-    CHECK(fup_of(action::interrupt{.next = 0x1003, .to = 0x2000, .after = code, .vector = 2}) ==
-          of_next);  // NMI
-    CHECK(fup_of(action::interrupt{.next = 0x1003, .to = 0x2000, .after = code, .vector = 0x12}) ==
-          of_next);  // a machine check that is a trap
-    CHECK(fup_of(action::smi{.next = 0x1003, .to = 0x8000}) == of_next);
-    CHECK(fup_of(action::init{.next = 0x1003, .to = 0x2000, .after = code}) == of_next);
-    CHECK(fup_of(action::exception{.at = 0x1000, .to = 0x2000, .after = code, .vector = 0x0E}) ==
-          of_itself);
-    CHECK(fup_of(action::exception{.at = 0x1000, .to = 0x2000, .after = code, .vector = 0x12}) ==
-          of_itself);
-    CHECK(fup_of(action::software_interrupt{.at = 0x1000, .to = 0x2000, .after = code}) ==
-          of_itself);
-    CHECK(fup_of(action::transaction_begin{0x1000, 0x1003}) == of_itself);
-    traced aborts{"CPL=0"};
-    aborts.does(action::transaction_begin{0x900, 0x903});
-    aborts.does(action::transaction_abort{0x1000, 0x2000});
-    CHECK(packets(aborts).ends_with("FUP(1000), TIP(2000)"));
-    traced commits{"CPL=0"};
-    commits.does(action::transaction_begin{0x900, 0x903});
-    commits.does(action::transaction_end{0x1000, 0x1003});
-    CHECK(packets(commits).ends_with("FUP(1000)"));
-    CHECK(fup_of(action::enclave_transfer{0x1000, 0x2000, code}) == of_itself);
-    traced ends{"CPL=0"};
-    ends.writes(0x570, ends.msrs().ctl.raw & ~std::uint64_t{1}, 0x1000, 0x1003);
-    CHECK(packets(ends) == "FUP(1000), TIP.PGD()");
-}
-
-TEST_CASE("MODE.Exec gives the code width as 16, 32 or 64 bits") {  // GEN-235
-    auto const into = [](engine::code_width width) {
-        traced on{"mode=" + std::string{width == engine::code_width::bits_64 ? "32" : "64"}};
-        auto code = on.state().code;
-        code.width = width;
-        on.does(action::far_transfer{.to = 0x2000, .after = code});
-        return packets(on);
-    };
-    CHECK(into(engine::code_width::bits_16) == "MODE.Exec(16), TIP(2000)");
-    CHECK(into(engine::code_width::bits_32) == "MODE.Exec(32), TIP(2000)");
-    CHECK(into(engine::code_width::bits_64) == "MODE.Exec(64), TIP(2000)");
 }
 
 TEST_CASE("the CFE of SYSCALL has vector 0") {  // PKT-220, PV-250

@@ -36,19 +36,7 @@ constexpr auto trace_en(traced const& on, bool value) -> action::ctl_load {
 
 }  // namespace
 
-TEST_CASE("VM exit and VM entry write a PIP with the new CR3, unless concealed") {
-    // GEN-271, GEN-272, GEN-278
-    auto const both = [](std::string_view setup) {
-        traced on{setup};
-        on.does(action::vm_exit{.from = 0x4321, .to = 0x5000, .after = host(on)});
-        on.does(action::vm_entry{.at = 0x5010, .to = 0x4321, .after = guest(on)});
-        return packets(on);
-    };
-    CHECK(both("VMX=nonroot, CPL=0") ==
-          "FUP(4321), PIP(2000,NR=0), TIP(5000), PIP(8000,NR=1), TIP(4321)");
-    CHECK(both("VMX=nonroot, CPL=0, conceal=all") == "FUP(4321), TIP(5000), TIP(4321)");
-    CHECK(both("VMX=nonroot, OS=0") == "FUP(4321), TIP.PGD()");
-    CHECK(both("VMX=nonroot, BranchEn=0") == "PIP(2000,NR=0), PIP(8000,NR=1)");
+TEST_CASE("the NR bit of a PIP can be concealed alone") {  // GEN-278
     traced on{"VMX=nonroot, CPL=0"};
     on.conceal({.non_root = true});
     CHECK(on.state().concealment == engine::vmx_concealment{true, false, false});
@@ -78,27 +66,11 @@ TEST_CASE("a VM transition that ends tracing writes the PIP first, and no IP") {
         .at = 0x5010, .to = 0x4321, .after = guest(enters), .loads = {true, ctl{}}});
     CHECK(packets(enters) == "PIP(8000,NR=1), TIP.PGD()");
     CHECK(enters.msrs().ctl.raw == 0);
-    traced hides{"VMX=root, CPL=0, conceal=all"};
-    hides.does(action::vm_entry{
-        .at = 0x5010, .to = 0x4321, .after = guest(hides), .loads = {true, ctl{}}});
-    CHECK(packets(hides) == "TIP.PGD()");
     // No PIP for a host that is not traced.
     traced match{"VMX=nonroot, CPL=0, CR3Filter=1, CR3_MATCH=1000"};
     match.does(action::vm_exit{
         .from = 0x4321, .to = 0x5000, .after = host(match), .loads = trace_en(match, false)});
     CHECK(packets(match) == "FUP(4321), TIP.PGD()");
-}
-
-TEST_CASE("a VM transition that starts tracing writes what enabling writes") {  // GEN-274, GEN-275
-    traced on{"VMX=nonroot, CPL=0, TraceEn=0, PacketByteCnt=5"};
-    on.does(action::vm_exit{
-        .from = 0x4321, .to = 0x5000, .after = host(on), .loads = trace_en(on, true)});
-    CHECK(packets(on) == "CBR, MODE.Exec(64), TIP.PGE(5000)");
-    traced fresh{"VMX=root, CPL=0, TraceEn=0"};
-    fresh.does(action::vm_entry{
-        .at = 0x5010, .to = 0x4321, .after = guest(fresh), .loads = trace_en(fresh, true)});
-    CHECK(packets(fresh) == "PSB, CBR, PIP(8000,NR=1), VMCS(FFFFFFFFFF000), PSBEND, "
-                            "MODE.Exec(64), TIP.PGE(4321)");
 }
 
 TEST_CASE("a value that an MSR-load list must not load is not loaded") {  // REG-010
