@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+// Also tests/access/exhaustive.cpp.
 #include <ptspec/access/check.hpp>
 #include <ptspec/access/pt_msrs.hpp>
 #include <ptspec/cpu/presets.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// exhaustive.cpp compares the rules with an independent formulation, value by value.
+// tests/access/exhaustive.cpp compares the rules with an independent formulation, value by value.
 #include <ptspec/access/legal.hpp>
 
 #include <ptspec/cpu/presets.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+// Also tests/trace/binder_reference.cpp.
 #include <ptspec/trace/binder.hpp>
 
 #include <support/check_twice.hpp>

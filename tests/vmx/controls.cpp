@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+// Also tests/vmx/control_matrix.cpp.
 #include <ptspec/vmx/controls.hpp>
 
 #include <ptspec/cpu/presets.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+// Also tests/vmx/shadowed_guests.cpp.
 #include <ptspec/vmx/shadow.hpp>
 
 #include <ptspec/cpu/presets.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+// Also tests/engine/scenarios.cpp.
 #include <ptspec/engine/detail/power.hpp>
 
 #include <support/check_twice.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+// Also tests/engine/hostile.cpp.
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/engine/output/output.hpp>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+// Also tests/engine/hostile.cpp.
 // Regions that are filled in place can take another code path than store() calls. The result must
 // be the same.
 #include <ptspec/engine/output/output.hpp>
