@@ -9,7 +9,6 @@ using namespace ptspec::packet;
 using test::hex;
 
 TEST_CASE("CBR is 02 03, the ratio and a reserved byte (PKT-105)") {
-    static_assert(test::rows_are<cbr>({{"CoreBusRatio", 2, 0, 2, 7}, {"reserved", 3, 0, 3, 7}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("02 03 18 00")), cbr{}.with(cbr::CoreBusRatio{24})) &&
                test::stands_for(value(hex("02 03 FF 00")), cbr{}.with(cbr::CoreBusRatio{255}));
@@ -30,8 +29,4 @@ TEST_CASE("the ratio of CBR is only byte 2 (PKT-003, PKT-105)") {
                one.packet.reserved_bits_set() == 0xFF00'0000 &&
                encode(one.packet) == hex("02 03 01 00");
     });
-}
-
-TEST_CASE("CBR binds to no IP, may appear in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
-    static_assert(test::facts_are<cbr>(kind::cbr, "CBR", ip_binding::no, true, cyc_rule::no, true));
 }

@@ -44,7 +44,6 @@ constexpr auto fewest_bytes(uint64_t count) -> unsigned {
 }  // namespace
 
 TEST_CASE("the first byte of CYC is 3 in two bits, Exp and five bits of the count (PKT-107)") {
-    static_assert(test::rows_are<cyc>({{"Exp", 0, 2, 0, 2}, {"value_4_0", 0, 3, 0, 7}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("03")), cyc::of(0)) &&
                test::stands_for(value(hex("0B")), cyc::of(1)) &&
@@ -179,8 +178,4 @@ TEST_CASE("a CYC with a count beyond 64 bits is not encoded (PKT-110)") {
         }
         return good && encode(cyc{most.raw | wide_bits{0, 0x100}}).broken == rule::PKT_110;
     });
-}
-
-TEST_CASE("CYC binds to no IP, may appear in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
-    static_assert(test::facts_are<cyc>(kind::cyc, "CYC", ip_binding::no, true, cyc_rule::no, true));
 }

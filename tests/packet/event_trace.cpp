@@ -9,10 +9,6 @@ using namespace ptspec::packet;
 using test::hex;
 
 TEST_CASE("CFE is 02 13, type, IP and vector (PKT-220)") {
-    static_assert(test::rows_are<cfe>({{"type", 2, 0, 2, 4},
-                                       {"reserved", 2, 5, 2, 6},
-                                       {"IP", 2, 7, 2, 7},
-                                       {"vector", 3, 0, 3, 7}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("02 13 01 0E")),
                                 cfe{}.with(cfe::type{cfe_type::INTR}, cfe::vector{0x0E})) &&
@@ -67,8 +63,6 @@ TEST_CASE("the reserved bits of CFE and EVD are ignored and written as 0 (PKT-00
 }
 
 TEST_CASE("EVD is 02 53, six bits of type and eight bytes (PKT-225)") {
-    static_assert(test::rows_are<evd>(
-        {{"type", 2, 0, 2, 5}, {"reserved", 2, 6, 2, 7}, {"payload", 3, 0, 10, 7}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(
                    value(hex("02 53 00 10 32 54 76 98 BA DC FE")),
@@ -102,11 +96,4 @@ TEST_CASE("a CFE type over 31 and an EVD type over 63 do not fit (PKT-340)") {
                checked<evd::type>(value(uint64_t{63})).has_value &&
                !checked<evd::type>(value(uint64_t{64})).has_value;
     });
-}
-
-TEST_CASE("CFE and EVD may bind to an IP, are not in PSB+ and end a block (PKT-205)") {
-    static_assert(test::facts_are<cfe>(kind::cfe, "CFE", ip_binding::conditional, false,
-                                       cyc_rule::unconfirmed, false));
-    static_assert(test::facts_are<evd>(kind::evd, "EVD", ip_binding::conditional, false,
-                                       cyc_rule::unconfirmed, false));
 }

@@ -41,10 +41,6 @@ constexpr auto for_all_four(Check check) -> bool {
 }  // namespace
 
 TEST_CASE("an IP packet is five bits of opcode and IPBytes (PKT-050)") {
-    static_assert(test::rows_are<tip>({{"IPBytes", 0, 5, 0, 7}}));
-    static_assert(test::rows_are<tip_pge>({{"IPBytes", 0, 5, 0, 7}}));
-    static_assert(test::rows_are<tip_pgd>({{"IPBytes", 0, 5, 0, 7}}));
-    static_assert(test::rows_are<fup>({{"IPBytes", 0, 5, 0, 7}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("0D")), tip{}) &&
                test::stands_for(value(hex("11")), tip_pge{}) &&
@@ -309,16 +305,4 @@ TEST_CASE("an IP payload longer than IPBytes says is not encoded (PKT-340, PKT-3
         }
         return good;
     });
-}
-
-TEST_CASE("IP packets bind to an IP; FUP may appear in PSB+ and in a block and has no CYC "
-          "(PKT-112, PKT-205)") {
-    static_assert(
-        test::facts_are<tip>(kind::tip, "TIP", ip_binding::yes, false, cyc_rule::yes, false));
-    static_assert(test::facts_are<tip_pge>(kind::tip_pge, "TIP.PGE", ip_binding::yes, false,
-                                           cyc_rule::yes, false));
-    static_assert(test::facts_are<tip_pgd>(kind::tip_pgd, "TIP.PGD", ip_binding::yes, false,
-                                           cyc_rule::yes, false));
-    static_assert(
-        test::facts_are<fup>(kind::fup, "FUP", ip_binding::yes, true, cyc_rule::no, true));
 }

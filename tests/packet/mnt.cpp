@@ -9,7 +9,6 @@ using namespace ptspec::packet;
 using test::hex;
 
 TEST_CASE("MNT is 02 C3 88 and eight bytes (PKT-164)") {
-    static_assert(test::rows_are<mnt>({{"payload", 3, 0, 10, 7}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("02 C3 88 01 02 03 04 05 06 07 08")),
                                 mnt{}.with(mnt::payload{0x0807'0605'0403'0201})) &&
@@ -34,8 +33,4 @@ TEST_CASE("after 02 C3, 88 is MNT and 00 is no packet (PKT-013)") {
         return good && test::is_error(decode(value(hex("02 C3 00 01 02 03 04 05 06 07 08"))),
                                       error::bad_opcode, rule::PKT_013);
     });
-}
-
-TEST_CASE("MNT binds to no IP, may appear in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
-    static_assert(test::facts_are<mnt>(kind::mnt, "MNT", ip_binding::no, true, cyc_rule::no, true));
 }

@@ -9,10 +9,6 @@ using namespace ptspec::packet;
 using test::hex;
 
 TEST_CASE("MODE.Exec is 99 and leaf 0 with CS.L, CS.D and IF (PKT-085..087)") {
-    static_assert(test::rows_are<mode_exec>({{"CS_L", 1, 0, 1, 0},
-                                             {"CS_D", 1, 1, 1, 1},
-                                             {"IF", 1, 2, 1, 2},
-                                             {"reserved", 1, 3, 1, 4}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("99 00")), mode_exec{}) &&
                test::stands_for(value(hex("99 01")), mode_exec{}.with(mode_exec::CS_L{true})) &&
@@ -34,8 +30,6 @@ TEST_CASE("CS.L means 64-bit code, CS.D 32-bit, neither 16-bit, for either value
 }
 
 TEST_CASE("MODE.TSX is 99 and leaf 1 with InTX and TXAbort (PKT-085, PKT-088)") {
-    static_assert(test::rows_are<mode_tsx>(
-        {{"InTX", 1, 0, 1, 0}, {"TXAbort", 1, 1, 1, 1}, {"reserved", 1, 2, 1, 4}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("99 20")), mode_tsx{}) &&
                test::stands_for(value(hex("99 21")), mode_tsx{}.with(mode_tsx::InTX{true})) &&
@@ -87,12 +81,4 @@ TEST_CASE("CS.L with CS.D, and InTX with TXAbort, are not encoded (PKT-090)") {
         auto const tsx = mode_tsx{}.with(mode_tsx::InTX{on}, mode_tsx::TXAbort{on});
         return encode(exec).broken == rule::PKT_090 && encode(tsx).broken == rule::PKT_090;
     });
-}
-
-TEST_CASE("MODE binds to an IP, may appear in PSB+, may have a CYC, ends a block (PKT-112, "
-          "PKT-205)") {
-    static_assert(test::facts_are<mode_exec>(kind::mode_exec, "MODE.Exec", ip_binding::yes, true,
-                                             cyc_rule::yes, false));
-    static_assert(test::facts_are<mode_tsx>(kind::mode_tsx, "MODE.TSX", ip_binding::yes, true,
-                                            cyc_rule::yes, false));
 }

@@ -9,7 +9,6 @@ using namespace ptspec::packet;
 using test::hex;
 
 TEST_CASE("PAD is the byte 00 and has no fields (PKT-166)") {
-    static_assert(test::has_no_fields<pad>());
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("00")), pad{}) &&
                test::stands_for(value(hex("00")), pad{}, block::items_of_4) &&
@@ -23,8 +22,4 @@ TEST_CASE("each 00 is one PAD, whatever follows it (PKT-166)") {
         auto const one = decode(bytes);
         return one && one.length() == 1 && one.packet == any_packet{pad{}};
     });
-}
-
-TEST_CASE("PAD binds to no IP, may appear in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
-    static_assert(test::facts_are<pad>(kind::pad, "PAD", ip_binding::no, true, cyc_rule::no, true));
 }

@@ -9,8 +9,6 @@ using namespace ptspec::packet;
 using test::hex;
 
 TEST_CASE("BBP is 02 63, the type of the group and SZ (PKT-200)") {
-    static_assert(
-        test::rows_are<bbp>({{"type", 2, 0, 2, 4}, {"reserved", 2, 5, 2, 6}, {"SZ", 2, 7, 2, 7}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("02 63 04")), bbp{}.with(bbp::type{4})) &&
                test::stands_for(value(hex("02 63 81")), bbp{}.with(bbp::type{1}, bbp::SZ{true})) &&
@@ -40,7 +38,6 @@ TEST_CASE("every type of BBP decodes, and its reserved bits are ignored (PKT-003
 }
 
 TEST_CASE("BIP is 4 in three bits, the id, and an item of the block's size (PKT-202)") {
-    static_assert(test::rows_are<bip>({{"id", 0, 3, 0, 7}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("0C EF BE AD DE")),
                                 bip{}.with(bip::id{1}).with_payload(0xDEAD'BEEF),
@@ -89,7 +86,6 @@ TEST_CASE("an id over 31 does not fit (PKT-340)") {
 }
 
 TEST_CASE("BEP is 02 33, and 02 B3 with IP, inside and outside a block (PKT-204)") {
-    static_assert(test::rows_are<bep>({{"IP", 1, 7, 1, 7}}));
     CHECK_TWICE([](auto value) {
         auto const with_ip = bep{}.with(bep::IP{true});
         return test::stands_for(value(hex("02 33")), bep{}) &&
@@ -97,14 +93,4 @@ TEST_CASE("BEP is 02 33, and 02 B3 with IP, inside and outside a block (PKT-204)
                test::stands_for(value(hex("02 33")), bep{}, block::items_of_8) &&
                test::stands_for(value(hex("02 B3")), with_ip, block::items_of_4);
     });
-}
-
-TEST_CASE("PEBS packets may bind to an IP and are not in PSB+; only BIP keeps its block "
-          "(PKT-205)") {
-    static_assert(test::facts_are<bbp>(kind::bbp, "BBP", ip_binding::conditional, false,
-                                       cyc_rule::unconfirmed, false));
-    static_assert(test::facts_are<bip>(kind::bip, "BIP", ip_binding::conditional, false,
-                                       cyc_rule::unconfirmed, true));
-    static_assert(test::facts_are<bep>(kind::bep, "BEP", ip_binding::conditional, false,
-                                       cyc_rule::unconfirmed, false));
 }

@@ -9,7 +9,6 @@ using namespace ptspec::packet;
 using test::hex;
 
 TEST_CASE("PIP is 02 43, NR and bits 51:5 of CR3 (PKT-080)") {
-    static_assert(test::rows_are<pip>({{"NR", 2, 0, 2, 0}, {"CR3", 2, 1, 7, 7}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("02 43 00 12 34 56 78 0A")),
                                 pip{}.with(pip::CR3{0xA785'6341'2000})) &&
@@ -40,10 +39,4 @@ TEST_CASE("a CR3 with bits 4:0 or 63:52 does not fit (PKT-340)") {
         }
         return good;
     });
-}
-
-TEST_CASE("PIP may bind to an IP, may appear in PSB+, may have a CYC, ends a block (PKT-112, "
-          "PKT-205)") {
-    static_assert(test::facts_are<pip>(kind::pip, "PIP", ip_binding::conditional, true,
-                                       cyc_rule::yes, false));
 }

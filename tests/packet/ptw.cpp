@@ -9,7 +9,6 @@ using namespace ptspec::packet;
 using test::hex;
 
 TEST_CASE("PTW is 02, 12 in five bits, PayloadBytes, IP, then 4 or 8 bytes (PKT-170,171)") {
-    static_assert(test::rows_are<ptw>({{"PayloadBytes", 1, 5, 1, 6}, {"IP", 1, 7, 1, 7}}));
     CHECK_TWICE([](auto value) {
         auto const four = ptw{}.with_payload(0x1234'5678);
         auto const eight = ptw{}.with(ptw::PayloadBytes{1}).with_payload(0xF123'4567'89AB'CDEF);
@@ -50,9 +49,4 @@ TEST_CASE("a PTW payload that exceeds its 4 bytes is not encoded (PKT-340)") {
         auto const more = ptw{}.with_payload(value(uint64_t{0x1'0000'0000}));
         return encode(most) == hex("02 12 FF FF FF FF") && encode(more).broken == rule::PKT_340;
     });
-}
-
-TEST_CASE("PTW binds to an IP, may have a CYC, ends a block, is not in PSB+ (PKT-112, PKT-205)") {
-    static_assert(
-        test::facts_are<ptw>(kind::ptw, "PTW", ip_binding::yes, false, cyc_rule::yes, false));
 }

@@ -9,10 +9,6 @@ using namespace ptspec::packet;
 using test::hex;
 
 TEST_CASE("TMA is 02 73, CTC, a reserved byte, nine bits of FC and seven reserved ones (PKT-103)") {
-    static_assert(test::rows_are<tma>({{"CTC", 2, 0, 3, 7},
-                                       {"reserved", 4, 0, 4, 7},
-                                       {"FC", 5, 0, 6, 0},
-                                       {"reserved", 6, 1, 6, 7}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("02 73 34 12 00 56 00")),
                                 tma{}.with(tma::CTC{0x1234}, tma::FC{0x56})) &&
@@ -57,8 +53,4 @@ TEST_CASE("an FC over 511 does not fit (PKT-340)") {
         return checked<tma::FC>(value(uint64_t{511})).has_value &&
                !checked<tma::FC>(value(uint64_t{512})).has_value;
     });
-}
-
-TEST_CASE("TMA binds to no IP, may appear in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
-    static_assert(test::facts_are<tma>(kind::tma, "TMA", ip_binding::no, true, cyc_rule::no, true));
 }

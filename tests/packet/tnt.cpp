@@ -32,7 +32,6 @@ constexpr auto long_packet(uint64_t payload) -> test::hex_bytes {
 }  // namespace
 
 TEST_CASE("TNT.short is a 0, the branches and the stop bit (PKT-030)") {
-    static_assert(test::rows_are<tnt_short>({{"bits", 0, 1, 0, 7}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("04")), tnt_short::of({1, 0})) &&
                test::stands_for(value(hex("06")), tnt_short::of({1, 1})) &&
@@ -108,7 +107,6 @@ TEST_CASE("bits above the count are not written (PKT-031)") {
 }
 
 TEST_CASE("TNT.long is 02 A3 and 48 bits, the youngest branch first (PKT-034, PKT-035)") {
-    static_assert(test::rows_are<tnt_long>({{"bits", 2, 0, 7, 7}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("02 A3 EF CD AB 00 00 00")),
                                 tnt_long::of({23, 0x2B'CDEF})) &&
@@ -189,11 +187,4 @@ TEST_CASE("an older TNT a and a younger TNT b are concatenated as a << nb | b (P
         auto const b = decode_as<tnt_short>(value(hex("54"))).packet.taken();
         return are({a.count + b.count, a.bits << b.count | b.bits}, "NTTNTNTN");
     });
-}
-
-TEST_CASE("TNT binds to IPs, may have a CYC, ends a block, is not in PSB+ (PKT-112, PKT-205)") {
-    static_assert(test::facts_are<tnt_short>(kind::tnt_short, "TNT.short", ip_binding::yes, false,
-                                             cyc_rule::yes, false));
-    static_assert(test::facts_are<tnt_long>(kind::tnt_long, "TNT.long", ip_binding::yes, false,
-                                            cyc_rule::yes, false));
 }

@@ -9,11 +9,6 @@ using namespace ptspec::packet;
 using test::hex;
 
 TEST_CASE("TRIG is D9, MULT, ICNTV, IP, TRBV and, with ICNTV, ICNT (PKT-240, PKT-242)") {
-    static_assert(test::rows_are<trig>({{"reserved", 1, 0, 1, 4},
-                                        {"MULT", 1, 5, 1, 5},
-                                        {"ICNTV", 1, 6, 1, 6},
-                                        {"IP", 1, 7, 1, 7},
-                                        {"TRBV", 2, 0, 2, 7}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("D9 00 01")), trig{}.with(trig::TRBV{1})) &&
                test::stands_for(value(hex("D9 80 01")),
@@ -52,9 +47,4 @@ TEST_CASE("an ICNT without ICNTV is not encoded (PKT-340)") {
         return encode(one).broken == rule::PKT_340 &&
                encode(one.with(trig::ICNTV{true})) == hex("D9 40 00 01 00");
     });
-}
-
-TEST_CASE("TRIG may bind to an IP, is not in PSB+ and ends a block (PKT-205)") {
-    static_assert(test::facts_are<trig>(kind::trig, "TRIG", ip_binding::conditional, false,
-                                        cyc_rule::unconfirmed, false));
 }

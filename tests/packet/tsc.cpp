@@ -9,7 +9,6 @@ using namespace ptspec::packet;
 using test::hex;
 
 TEST_CASE("TSC is 19 and seven bytes, little-endian (PKT-100)") {
-    static_assert(test::rows_are<tsc>({{"TSC", 1, 0, 7, 7}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("19 01 02 03 04 05 06 07")),
                                 tsc{}.with(tsc::TSC{0x07'0605'0403'0201})) &&
@@ -31,10 +30,4 @@ TEST_CASE("a TSC of more than 56 bits does not fit (PKT-340)") {
         return checked<tsc::TSC>(value(uint64_t{0x00FF'FFFF'FFFF'FFFF})).has_value &&
                !checked<tsc::TSC>(value(uint64_t{0x0100'0000'0000'0000})).has_value;
     });
-}
-
-TEST_CASE("TSC binds to no IP, may appear in PSB+ and in a block, may have a CYC (PKT-112, "
-          "PKT-205)") {
-    static_assert(
-        test::facts_are<tsc>(kind::tsc, "TSC", ip_binding::no, true, cyc_rule::yes, true));
 }

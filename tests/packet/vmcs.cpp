@@ -9,7 +9,6 @@ using namespace ptspec::packet;
 using test::hex;
 
 TEST_CASE("VMCS is 02 C8 and bits 51:12 of the address (PKT-162)") {
-    static_assert(test::rows_are<vmcs>({{"base", 2, 0, 6, 7}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("02 C8 01 00 00 00 00")),
                                 vmcs{}.with(vmcs::base{0x1000})) &&
@@ -33,10 +32,4 @@ TEST_CASE("a VMCS address with bits 11:0 or 63:52 does not fit (PKT-340)") {
         }
         return good;
     });
-}
-
-TEST_CASE("VMCS may bind to an IP, may appear in PSB+, may have a CYC, ends a block (PKT-112, "
-          "PKT-205)") {
-    static_assert(test::facts_are<vmcs>(kind::vmcs, "VMCS", ip_binding::conditional, true,
-                                        cyc_rule::yes, false));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// Helpers for packet tests: bytes in hexadecimal, layout rows and facts to compare with.
+// Helpers for packet tests: bytes in hexadecimal, errors and packets to compare with.
 
 #include <ptspec/packet/encode.hpp>
 
@@ -116,52 +116,6 @@ constexpr auto stands_for(hex_bytes const& bytes, Packet const& packet,
            any && any.packet == packet::any_packet{packet, length} && any.length() == length &&
            any.need == 0 && any.broken == rule::none && written && written == bytes &&
            prefixes_are_truncated(bytes, items);
-}
-
-/// True when the facts of a packet are these.
-template <class Packet>
-constexpr auto facts_are(packet::kind id, text name, packet::ip_binding binds_to_ip,
-                         bool in_psb_plus, packet::cyc_rule cyc_eligible, bool keeps_block) noexcept
-    -> bool {
-    auto const& about = Packet::about;
-    return about.id == id && about.name == name && about.binds_to_ip == binds_to_ip &&
-           about.in_psb_plus == in_psb_plus && about.cyc_eligible == cyc_eligible &&
-           about.keeps_block == keeps_block;
-}
-
-/// A layout row in the notation of the catalogue: its name, and the positions `byte.bit` of its
-/// ends.
-struct row {
-    text name;
-    unsigned first_byte;
-    unsigned first_bit;
-    unsigned last_byte;
-    unsigned last_bit;
-};
-
-/// True when a packet has exactly these rows, apart from fixed ones.
-template <class Packet, size_t Count>
-constexpr auto rows_are(row const (&expected)[Count]) noexcept -> bool {
-    size_t next = 0;
-    for (auto const& info : rows_of<Packet>()) {
-        if (info.kind == row_kind::fixed) { continue; }
-        if (next == Count || !(expected[next].name == info.name) ||
-            expected[next].first_byte * 8 + expected[next].first_bit != info.lsb ||
-            expected[next].last_byte * 8 + expected[next].last_bit != info.msb) {
-            return false;
-        }
-        ++next;
-    }
-    return next == Count;
-}
-
-/// True when a packet has fixed rows only.
-template <class Packet>
-constexpr auto has_no_fields() noexcept -> bool {
-    for (auto const& info : rows_of<Packet>()) {
-        if (info.kind != row_kind::fixed) { return false; }
-    }
-    return true;
 }
 
 }  // namespace ptspec::test
