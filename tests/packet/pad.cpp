@@ -15,11 +15,3 @@ TEST_CASE("PAD is the byte 00 and has no fields (PKT-166)") {
                test::stands_for(value(hex("00")), pad{}, block::items_of_8);
     });
 }
-
-TEST_CASE("each 00 is one PAD, whatever follows it (PKT-166)") {
-    CHECK_TWICE([](auto value) {
-        auto const bytes = value(hex("00 00 00 00"));
-        auto const one = decode(bytes);
-        return one && one.length() == 1 && one.packet == any_packet{pad{}};
-    });
-}

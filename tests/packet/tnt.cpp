@@ -31,28 +31,8 @@ constexpr auto long_packet(uint64_t payload) -> test::hex_bytes {
 
 }  // namespace
 
-TEST_CASE("TNT.short is a 0, the branches and the stop bit (PKT-030)") {
-    CHECK_TWICE([](auto value) {
-        return test::stands_for(value(hex("04")), tnt_short::of({1, 0})) &&
-               test::stands_for(value(hex("06")), tnt_short::of({1, 1})) &&
-               test::stands_for(value(hex("A6")), tnt_short::of({6, 0b010011})) &&
-               test::stands_for(value(hex("FE")), tnt_short::of({6, 0b111111}));
-    });
-}
-
-TEST_CASE("the youngest branch is bit 1, the oldest is below the stop bit, 1 is taken (PKT-032, "
+TEST_CASE("all 126 bytes of TNT.short decode and encode, the oldest branch first (PKT-030..032, "
           "PKT-038)") {
-    CHECK_TWICE([](auto value) {
-        auto const of_byte = [&](char const* byte) {
-            return decode_as<tnt_short>(value(hex(byte))).packet.taken();
-        };
-        return are(of_byte("16"), "NTT") && are(of_byte("82"), "NNNNNT") &&
-               are(of_byte("C0"), "TNNNNN") && are(of_byte("54"), "NTNTN") &&
-               are(of_byte("04"), "N");
-    });
-}
-
-TEST_CASE("all 126 bytes of TNT.short decode and encode (PKT-030..032)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         unsigned seen = 0;
@@ -106,21 +86,6 @@ TEST_CASE("bits above the count are not written (PKT-031)") {
     });
 }
 
-TEST_CASE("TNT.long is 02 A3 and 48 bits, the youngest branch first (PKT-034, PKT-035)") {
-    CHECK_TWICE([](auto value) {
-        return test::stands_for(value(hex("02 A3 EF CD AB 00 00 00")),
-                                tnt_long::of({23, 0x2B'CDEF})) &&
-               test::stands_for(value(hex("02 A3 01 00 00 00 00 C0")),
-                                tnt_long::of({47, 0x4000'0000'0001})) &&
-               test::stands_for(value(hex("02 A3 FF FF FF FF FF FF")),
-                                tnt_long::of({47, 0x7FFF'FFFF'FFFF}));
-    });
-    CHECK_TWICE([](auto value) {
-        auto const one = decode_as<tnt_long>(value(hex("02 A3 EF CD AB 00 00 00")));
-        return are(one.packet.taken(), "NTNTNTTTTNNTTNTTTTNTTTT");
-    });
-}
-
 TEST_CASE("each of the 47 stop bits of TNT.long, with random branches, decodes and encodes "
           "(PKT-034, PKT-035)") {
     CHECK_TWICE([](auto value) {
@@ -142,17 +107,6 @@ TEST_CASE("each of the 47 stop bits of TNT.long, with random branches, decodes a
     });
 }
 
-TEST_CASE("a TNT.long without a stop bit, or without a branch below it, is bad_packet "
-          "(PKT-036,037)") {
-    CHECK_TWICE([](auto value) {
-        return test::is_error(decode(value(hex("02 A3 00 00 00 00 00 00"))), error::bad_packet,
-                              rule::PKT_036) &&
-               test::is_error(decode(value(hex("02 A3 01 00 00 00 00 00"))), error::bad_packet,
-                              rule::PKT_037) &&
-               decode(value(hex("02 A3 02 00 00 00 00 00"))).length() == 8;
-    });
-}
-
 TEST_CASE("a TNT.long with no branch or more than 47 branches is refused (PKT-036,037, PKT-341)") {
     CHECK_TWICE([](auto value) {
         auto const no_stop_bit = tnt_long{}.with(tnt_long::bits{0});
@@ -168,16 +122,6 @@ TEST_CASE("a TNT.long with no branch or more than 47 branches is refused (PKT-03
                    encode(tnt_long::of({value(count), ~uint64_t{0}})).broken == rule::PKT_036;
         }
         return good;
-    });
-}
-
-TEST_CASE("a TNT.long of one to six branches is not converted to a TNT.short (PKT-040)") {
-    CHECK_TWICE([](auto value) {
-        auto const bytes = value(hex("02 A3 7F 00 00 00 00 00"));
-        auto const one = decode(bytes);
-        return one.packet.template is<tnt_long>() && !one.packet.template is<tnt_short>() &&
-               are(one.packet.template as<tnt_long>().taken(), "TTTTTT") &&
-               encode(one.packet) == bytes;
     });
 }
 

@@ -112,7 +112,8 @@ TEST_CASE("every vector holds as a constant (PKT-001..007, PKT-346)") {
 
 TEST_CASE(
     "every vector holds at run time: name, fields, length, need, error, encoding (PKT-010..016, "
-    "PKT-030..037, PKT-040, PKT-050..062, PKT-346)") {
+    "PKT-030..037, PKT-040, PKT-050..062, PKT-133, PKT-170,171, PKT-182, PKT-184, PKT-186, "
+    "PKT-200..202, PKT-346)") {
     for (auto const& row : packet_vectors) {
         INFO(std::string_view{row.id.data(), row.id.size()});
         CHECK(holds(test::unknown{}(row)));
