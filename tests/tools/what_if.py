@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Tests of what_if as a program: the worked cases RC and OC of the catalogue, the examples of its
-page what_if.md, and invalid statements.
+"""Tests of what_if as a program: the examples of its page what_if.md, each statement, and invalid
+statements. access/cases.cpp and engine/cases.cpp evaluate the worked cases of the catalogue.
 
     what_if.py WHAT_IF
 """
@@ -14,292 +14,17 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-import oc_cases  # noqa: E402
-import rc_cases  # noqa: E402
 import skips  # noqa: E402
 from tool_checks import ScriptChecks  # noqa: E402
 
 WHAT_IF = sys.argv[1]
-
-CTL, STATUS, MASK_PTRS, GLOBAL_STATUS = 0x570, 0x571, 0x561, 0x38E
-NAMES = {CTL: "CTL", STATUS: "STATUS", 0x560: "BASE", MASK_PTRS: "MASK_PTRS", 0x572: "CR3_MATCH",
-         **{0x580 + n: f"ADDR{n // 2}_{'AB'[n % 2]}" for n in range(8)}}
-OS, USER, CR3_FILTER = 1 << 2, 1 << 3, 1 << 7
-
-STATE = re.compile(r"Error=(?P<error>[01]) Stopped=(?P<stopped>[01]); BASE=(?P<base>\w+) "
-                   r"MASK_PTRS=(?P<mask_ptrs>\w{16}); CTL=(?P<ctl>\w+) STATUS=(?P<status>\w+) "
-                   r"GLOBAL_STATUS=(?P<global_status>\w+);"
-                   r"(?P<psb> PSB\+ due)?(?:(?(psb),) (?P<pmi>PMI pending))?")
-WRITTEN = re.compile(r"stored (?P<stored>\w+) lost (?P<lost>\w+) PMI (?P<pmi>\w+)"
-                     r"(?: first (?P<first>\w+) last (?P<last>\w+))?")
-EXPLAINED = re.compile(r"(?P<rule>[A-Z]{3}-\d{3})(?: table (?P<table>\w+) entry (?P<entry>\w+))?"
-                       r": (?P<sentence>.+)")
-PMI_BIT, INJECT, STOPPED, PEND_TOPA_PMI = 1 << 55, 1 << 56, 1 << 5, 1 << 7
+SPEC = pathlib.Path(__file__).resolve().parents[1] / "spec"
 
 
 def run(script, *arguments):
     done = subprocess.run([WHAT_IF, *arguments], input=script, capture_output=True, text=True)
     return done.returncode, done.stdout, done.stderr
 
-
-class Wrong(AssertionError):
-    """The output of the program contradicts a case."""
-
-
-def require(truth, what):
-    if not truth:
-        raise Wrong(what)
-
-
-def number(text, digits=1):
-    """Formats a number like the program."""
-    require(re.fullmatch("[0-9A-F]+", text), f"no number: {text!r}")
-    value = int(text, 16)
-    require(text == f"{value:0{digits}X}", f"another form of number: {text!r}")
-    return value
-
-
-# ------------------------------------------------------------------------------------- one trial
-
-class Trial:
-    """A case, or one of its separate trials, as a script, and the output of the program."""
-
-    def __init__(self, case, steps):
-        self.case, self.steps = case, steps
-        self.statements, self.asked = [f"cpu {case.profile}"], 0
-        if case.in_vmx:
-            self.ask("VMXON")
-        self.raw = {MASK_PTRS: 0x7F}
-        for put in case.puts:
-            self.raw[put.index] = self.raw.get(put.index, 0) & ~put.mask | put.value
-        self.statements += [f"set {NAMES[index]}={value:X}" for index, value in self.raw.items()]
-        self.places = []
-        for step in steps:
-            before = self.ask_for_all()
-            line = self.ask(self.statement(step))
-            self.places.append((before, line, self.ask_for_all()))
-
-    def ask(self, statement):
-        """Adds a statement that prints a line. Returns the number of that line."""
-        self.statements.append(statement)
-        self.asked += 1
-        return self.asked - 1
-
-    def ask_for_all(self):
-        return self.ask("state"), {index: self.ask(f"R{index:X}") for index in NAMES}
-
-    def statement(self, step):
-        plain = {"warm_reset": "WARM", "smi": "SMI", "rsm": "RSM", "vmxon": "VMXON",
-                 "xsaves": "XSAVES", "xrstors_init": "XRSTORS init",
-                 "rdmsr": f"R{step.index:X}", "wrmsr": f"W{step.index:X}={step.value:X}",
-                 "branch": f"branch {step.value:X}"}
-        if step.operation in plain:
-            return plain[step.operation]
-        if step.operation == "xrstors":
-            return "XRSTORS " + " ".join(f"{word:X}" for word in step.quadwords)
-        if step.operation == "cpl":
-            return f"context cr3 0 cpl {step.value}" + " enclave" * self.case.enclave
-        assert step.operation == "cr3", step.operation
-        # CR3_MATCH is checked through ContextEn, so nothing else may clear it.
-        ctl = self.raw.get(CTL, 0)
-        assert ctl & CR3_FILTER and ctl & (USER | OS) and not self.case.enclave
-        return f"context cr3 {step.value:X} cpl {3 if ctl & USER else 0}" + " pae" * step.pae
-
-    def run(self):
-        status, out, err = run("; ".join(self.statements))
-        require((status, err) == (0, ""), f"exit status {status}: {err}")
-        self.lines = out.splitlines()
-        require(len(self.lines) == self.asked, f"{len(self.lines)} lines, not {self.asked}")
-        require(not self.case.in_vmx or self.lines[0] == "ok", "VMXON is refused")
-        return self
-
-    def all_of(self, place):
-        """The complete state that the program printed at one point."""
-        line, registers = self.lines[place[0]], {}
-        state = STATE.fullmatch(line)
-        require(state, f"no state: {line}")
-        for index, at in place[1].items():
-            if not self.lines[at].startswith("GP "):
-                registers[index] = number(self.lines[at], 16 if index == MASK_PTRS else 1)
-        for index, name in ((CTL, "ctl"), (STATUS, "status"), (0x560, "base"),
-                            (MASK_PTRS, "mask_ptrs")):
-            value = number(state[name], 16 if index == MASK_PTRS else 1)
-            require(registers.get(index, value) == value, f"state and RDMSR differ in {name}")
-        registers[GLOBAL_STATUS] = number(state["global_status"])
-        require(int(state["error"]) == registers.get(STATUS, 0) >> 4 & 1, "Error is not Error")
-        require(int(state["stopped"]) == registers.get(STATUS, 0) >> 5 & 1, "Stopped is another")
-        return registers, state, [line, *(self.lines[at] for at in place[1].values())]
-
-    def check(self, steps=None):
-        """Checks the claims of steps (by default all steps of the case) against the printed lines.
-        """
-        for step, (before, line, after) in zip(steps or self.steps, self.places):
-            for claim in step.claims:
-                require(self.is_true(claim, step, self.all_of(before), self.lines[line],
-                                     self.all_of(after)),
-                        f"{claim.what} {claim.index:X} {claim.mask:X} {claim.value:X} is not what "
-                        f"{step.operation} comes to: {self.lines[line]}")
-
-    def first_rule(self, line, verdict):
-        found = re.fullmatch(verdict + r" ((?:[A-Z]{3}-\d{3},)*[A-Z]{3}-\d{3})", line)
-        return bool(found) and found[1].split(",")[0] in self.case.rules
-
-    def is_true(self, claim, step, before, line, after):
-        registers, state, _ = after
-        question = {"context_en", "cr3_match", "filter_en"} & {claim.what}
-        if claim.what == "gp":
-            return self.first_rule(line, "GP") and before[2] == after[2]
-        if claim.what == "shutdown":
-            return self.first_rule(line, "shutdown")
-        if claim.what == "no_fault":
-            return line == "ok" if step.operation != "xsaves" else line.count(" ") == 8
-        if claim.what == "reads" and step.operation == "rdmsr":
-            value = number(line, 16 if step.index == MASK_PTRS else 1)
-            return value & claim.mask == claim.value
-        if claim.what in ("reads", "holds"):
-            return claim.index in registers and registers[claim.index] & claim.mask == claim.value
-        if claim.what == "stores":
-            word = line.split(" ")[claim.index]
-            return number(word, 16 if claim.index == 2 else 1) & claim.mask == claim.value
-        if claim.what == "psb_plus":
-            return claim.value == rc_cases.PSB_PLUS["may"] or claim.value == bool(state["psb"])
-        if claim.what == "pmi":
-            return claim.value == bool(state["pmi"])
-        if step.operation == "branch":
-            found = re.fullmatch(r"FilterEn=([01])(, TraceStop)?", line)
-            return bool(found) and claim.value == (int(found[1]) if question else bool(found[2]))
-        if claim.what == "trace_stop":
-            return claim.value == (before[1]["stopped"] < state["stopped"])
-        return bool(question) and line == str(claim.value)
-
-
-def trials_of(case):
-    steps = [(step,) for step in case.steps] if case.separate else [case.steps]
-    return [Trial(case, some) for some in steps]
-
-
-def opposite(claim):
-    """A claim about the same step that contradicts this one; None where both can be true."""
-    verdicts = {"no_fault": "gp", "gp": "no_fault", "shutdown": "no_fault"}
-    if claim.what in verdicts:
-        return claim._replace(what=verdicts[claim.what])
-    if claim.what in ("reads", "holds", "stores"):
-        return claim._replace(value=claim.value ^ (claim.mask & -claim.mask))
-    may = claim.what == "psb_plus" and claim.value == rc_cases.PSB_PLUS["may"]
-    return None if may else claim._replace(value=claim.value ^ 1)
-
-
-# ------------------------------------------------------------------------------------- one output
-
-# In these cases no cited rule explains Stopped: it was set before, or the case is about another
-# rule.
-WHY_STOPPED = {"OC-10": "REG-053", "OC-19": "OUT-080", "OC-42": "OUT-080"}
-
-
-class Output:
-    """A case of the output engine as a script, and the output of the program."""
-
-    def __init__(self, case, writes):
-        self.case = case
-        status, ctl = STOPPED if case.stopped else 0, INJECT if case.inject else 0
-        self.script = [
-            f"cpu {case.profile}", f"set CTL={ctl:X}", f"set STATUS={status:X}",
-            f"set BASE={case.base:X}", f"set MASK_PTRS={case.mask_ptrs:X}",
-            *(f"[{address:X}]={word:X}" for address, word in case.memory),
-            *("smrr {:X} {:X}".format(*smrr) for smrr in [case.smrr] if smrr),
-            f"scheme {case.scheme}", "enable", *(f"write {count:X}" for count in writes)]
-        # The pointers can be read while the engine is stopped.
-        asked = ["total", "state", "explain", "R571", "disable", "R560", "R561"]
-        done, out, err = run("; ".join(self.script + asked))
-        require((done, err) == (0, ""), f"exit status {done}: {err}")
-        lines = out.splitlines()
-        require(len(lines) == 1 + len(writes) + len(asked), f"{len(lines)} lines")
-        require(lines[0] == "ok", f"enabling: {lines[0]}")
-        self.writes, self.asked = lines[1:-len(asked)], lines[-len(asked):]
-        self.explained = self.asked[2]
-
-    def results(self):
-        """The printed value of everything that a case can claim."""
-        total, state = WRITTEN.fullmatch(self.asked[0]), STATE.fullmatch(self.asked[1])
-        require(total and state, f"no total or no state: {self.asked}")
-        require(self.asked[3:] == [state["status"], "ok", state["base"], state["mask_ptrs"]],
-                f"the registers differ: {self.asked}")
-        counts = {name: 0 for name in ("stored", "lost", "pmi")}
-        for line in self.writes:
-            one = WRITTEN.fullmatch(line)
-            require(one, f"no result of a write: {line}")
-            counts = {name: counts[name] + number(one[name]) for name in counts}
-        require(counts == {name: number(total[name]) for name in counts}, "the total is no total")
-        require(bool(state["pmi"]) == (counts["pmi"] != 0), "an interrupt is pending, or is not")
-        reach = total["first"] and (number(total["first"]), number(total["last"]))
-        return {"error": state["error"] == "1", "stopped": state["stopped"] == "1",
-                "base": number(state["base"]), "mask_ptrs": number(state["mask_ptrs"], 16),
-                "reach": reach, **counts,
-                "global_status_55": bool(number(state["global_status"]) & PMI_BIT),
-                "pend_topa_pmi": bool(number(state["status"]) & PEND_TOPA_PMI)}
-
-    def check(self, claims):
-        results = self.results()
-        for name, value in claims.items():
-            require(results[name] == value, f"{name} is {results[name]}, not {value}")
-
-    def check_explanation(self):
-        results = self.results()
-        if not (results["error"] or results["stopped"]):
-            return require(self.explained == "nothing stopped it", self.explained)
-        why = EXPLAINED.fullmatch(self.explained)
-        require(why, f"no explanation: {self.explained}")
-        rules = [WHY_STOPPED.get(self.case.id)] if self.case.id in WHY_STOPPED else self.case.rules
-        require(why["rule"] in rules, f"{why['rule']} is not why")
-        at = (why["table"], why["entry"])
-        if self.case.scheme == "topa":
-            index = results["mask_ptrs"] >> 7 & 2**25 - 1
-            require(at == (f"{results['base']:X}", f"{index:X}"), f"not at {at}")
-        else:
-            require(at == (None, None), f"at an entry: {at}")
-
-
-def claims_of(case):
-    """The claims of a case, by the names of results."""
-    claims = case.wanted._asdict()
-    for name in ("global_status_55", "pend_topa_pmi"):
-        if not claims[name]:
-            del claims[name]
-    return claims
-
-
-def opposites(claims):
-    """The claims with one of them changed, for each claim."""
-    for name, value in claims.items():
-        if name == "reach":
-            first, last = value or (0, 0)
-            others = ((first + 1, last), (first, last + 1)) + ((None,) if value else ((0, 0),))
-        else:
-            others = (not value,) if isinstance(value, bool) else (value + 1, value ^ 0x80)
-        for other in others:
-            yield {**claims, name: other}
-
-
-def line_about(case):
-    """Statement and expected line of a case without a processor."""
-    if isinstance(case, oc_cases.Encode):
-        one = case.entry
-        fields = (("END", one.end), ("INT", one.interrupt), ("STOP", one.stop), ("Size", one.size))
-        named = " ".join(f"{name}={value:X}" for name, value in fields if value)
-        return f"encode TOPA_ENTRY {named} Base={one.base:X}", f"{case.word:X}"
-    if isinstance(case, oc_cases.Decode):
-        line = "END={:X} INT={:X} STOP={:X} Size={:X} Base={:X}".format(*case.entry)
-        return (f"maxphyaddr {case.max_phys_addr}; decode TOPA_ENTRY {case.word:X}",
-                line + (f"; violates {case.broken}" if case.broken else ""))
-    if isinstance(case, oc_cases.Build):
-        return (f"build {case.start:X} {case.bytes:X} {case.offset:X}",
-                f"BASE={case.base:X} MASK_PTRS={case.mask_ptrs:016X}")
-    assert isinstance(case, oc_cases.Locate), case
-    return (f"set BASE={case.base:X}; set MASK_PTRS={case.mask_ptrs:X}; locate",
-            f"idx={case.idx:X} entry={case.entry:X} off={case.off:X}")
-
-
-# ------------------------------------------------------------------------------------- the tests
 
 class EveryTool(ScriptChecks, unittest.TestCase):
     TOOL = WHAT_IF
@@ -320,109 +45,20 @@ class WhatIf(unittest.TestCase):
         self.assertEqual((status, out.splitlines()), (2, list(lines)), script)
         self.assertRegex(err, rf"\b{number_of_it}\b", script)
 
-    # worked cases
-
-    def test_the_worked_cases(self):
-        cases = rc_cases.read_cases()
-        self.assertTrue(cases)
-        for case in cases:
-            for trial in trials_of(case):
-                with self.subTest(case.id):
-                    trial.run().check()
-
-    def test_a_worked_case_with_an_inverted_claim_fails(self):
-        count = 0
-        for case in rc_cases.read_cases():
-            for trial in trials_of(case):
-                trial.run()
-                for s, step in enumerate(trial.steps):
-                    for c, claim in enumerate(step.claims):
-                        if turned := opposite(claim):
-                            claims = step.claims[:c] + (turned,) + step.claims[c + 1:]
-                            steps = list(trial.steps)
-                            steps[s] = step._replace(claims=claims)
-                            with self.subTest(case.id, claim=claim), self.assertRaises(Wrong):
-                                trial.check(steps)
-                            count += 1
-        self.assertGreater(count, 150)
-
-    def test_a_fault_by_another_rule_fails(self):
-        for case in rc_cases.read_cases():
-            whats = {claim.what for step in case.steps for claim in step.claims}
-            if whats & {"gp", "shutdown"}:
-                with self.subTest(case.id), self.assertRaises(Wrong):
-                    for trial in trials_of(case._replace(rules=("REG-009",))):
-                        trial.run().check()
-
-    def engine_cases(self):
-        cases = [case for case in oc_cases.read_cases() if isinstance(case, oc_cases.Engine)]
-        self.assertTrue(cases)
-        return cases
-
     def test_every_processor_of_the_catalogue_has_a_name(self):
         help_text = run("", "--help")[1].split()
-        with open(rc_cases.SPEC / "presets.csv", newline="") as file:
+        with open(SPEC / "presets.csv", newline="") as file:
             for row in csv.DictReader(file):
                 with self.subTest(row["name"]):
                     self.assertIn(row["name"], help_text)
                     self.says(f"cpu {row['name']}")
                     self.says(f"cpu {row['name'].lower()}")
 
-    def test_the_worked_cases_of_output(self):
-        for case in self.engine_cases():
-            with self.subTest(case.id):
-                output = Output(case, case.writes)
-                output.check(claims_of(case))
-                output.check_explanation()
-
-    def test_a_worked_case_of_output_with_an_inverted_claim_fails(self):
-        count = 0
-        for case in self.engine_cases():
-            output = Output(case, case.writes)
-            for claims in opposites(claims_of(case)):
-                with self.subTest(case.id, claims=claims), self.assertRaises(Wrong):
-                    output.check(claims)
-                count += 1
-        self.assertGreater(count, 600)
-
-    def test_an_explanation_by_another_rule_fails(self):
-        stopped = [case for case in self.engine_cases()
-                   if case.id not in WHY_STOPPED and (case.wanted.error or case.wanted.stopped)]
-        self.assertGreater(len(stopped), 15)
-        for case in stopped:
-            with self.subTest(case.id), self.assertRaises(Wrong):
-                Output(case._replace(rules=("REG-009",)), case.writes).check_explanation()
-
-    def test_writing_in_pieces_is_the_same_as_writing_at_once(self):
-        """OUT-151 and OUT-152, by OC-51."""
-        comparison, = (c for c in oc_cases.read_cases() if isinstance(c, oc_cases.Pieces))
-        self.assertIn(0, comparison.pieces)
-        for case in self.engine_cases():
-            count = sum(case.writes)
-            # The pieces of the case, and cuts next to the first and last byte and in the middle.
-            ways = [(comparison.pieces, (comparison.whole,))]
-            ways += [((cut, 0, count - cut), (count,))
-                     for cut in {1, count - 1, count // 2} if 0 < cut < count]
-            for pieces, whole in ways:
-                with self.subTest(case.id, pieces=pieces):
-                    several, once = Output(case, pieces), Output(case, whole)
-                    self.assertEqual(several.asked, once.asked)
-                    self.assertEqual(once.asked[0], once.writes[0])
-
-    def test_the_worked_cases_without_a_processor(self):
-        cases = [case for case in oc_cases.read_cases()
-                 if not isinstance(case, (oc_cases.Engine, oc_cases.Pieces))]
-        self.assertEqual(len(cases), 5)
-        for case in cases:
-            statement, line = line_about(case)
-            with self.subTest(case.id):
-                self.says(statement, line)
-
     # the page
 
     def examples(self):
         """Script and lines of each example on the page."""
-        page = (rc_cases.SPEC / "what_if.md").read_text(encoding="utf-8")
+        page = (SPEC / "what_if.md").read_text(encoding="utf-8")
         block = re.search(r"\nExamples .*?\n```\n(.*?)\n```\n", page, re.S)[1]
         whole = re.sub(r"\n +->", " ->", block).splitlines()
         for line in whole:
@@ -510,6 +146,16 @@ class WhatIf(unittest.TestCase):
                   "ok", "ok", "2108", "ok", "2109",
                   "Error=0 Stopped=0; BASE=0 MASK_PTRS=000000000000007F; CTL=2109 STATUS=5 "
                   "GLOBAL_STATUS=0; PSB+ due")
+
+    def test_questions_and_a_shutdown(self):  # RC-74, RC-83..85
+        self.says("cpu P-SKL; SMI; W570=2109; RSM", "ok", "ok", "shutdown REG-102")
+        self.says("cpu P-SKL; set CTL=4; context cr3 0 cpl 0; context cr3 0 cpl 3; "
+                  "context cr3 0 cpl 0 enclave", "1", "0", "0")
+        self.says("cpu P-SKL; set CTL=88; set CR3_MATCH=12345000; context cr3 12345FFF cpl 3; "
+                  "context cr3 12345FE0 cpl 3 pae", "1", "0")
+        self.says("cpu P-SKL; set ADDR0_A=1000; set ADDR0_B=1FFF; set ADDR1_A=3000; "
+                  "set ADDR1_B=3FFF; set CTL=2100000000; branch 2000; branch 1FFF; branch 3000",
+                  "FilterEn=0", "FilterEn=1", "FilterEn=0, TraceStop")
 
     def test_words_and_tables(self):
         self.says("decode TOPA_ENTRY 7FFE000254", "END=0 INT=1 STOP=1 Size=9 Base=7FFE000000")
