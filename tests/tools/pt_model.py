@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Tests of pt_model as a program: the worked cases TC of the catalogue, options, and invalid
-scripts.
+"""Tests of pt_model as a program: options, and invalid scripts. engine/worked_cases.cpp runs the
+worked cases TC of the catalogue on the same machine.
 
     pt_model.py PT_MODEL
 """
@@ -16,9 +16,6 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import skips  # noqa: E402
-import spec_page  # noqa: E402
-import tc_cases  # noqa: E402
-from spec_page import split_outside  # noqa: E402
 from tool_checks import ScriptChecks  # noqa: E402
 
 PT_MODEL = sys.argv[1]
@@ -29,69 +26,6 @@ def run(*arguments, script=""):
     return done.returncode, done.stdout, done.stderr
 
 
-def name(packet):
-    return packet.partition("(")[0]
-
-
-def wanted(want, packet):
-    return name(want) == name(packet) if "(" not in want or "?" in want else want == packet
-
-
-def same(want, packets):
-    """True when packets match the wanted ones. Inside a PSB+ the order is free, except for TMA."""
-    if len(want) != len(packets):
-        return False
-    at = 0
-    while at < len(want):
-        if want[at] != "PSB":
-            if not wanted(want[at], packets[at]):
-                return False
-            at += 1
-            continue
-        end = want.index("PSBEND", at)
-        group, rest = packets[at:end + 1], list(want[at:end + 1])
-        if group[0] != "PSB" or group[-1] != "PSBEND":
-            return False
-        if "TMA" in group and group[group.index("TMA") - 1] != "TSC":
-            return False
-        for packet in group:
-            found = next((one for one in rest if wanted(one, packet)), None)
-            if found is None:
-                return False
-            rest.remove(found)
-        at = end + 1
-    return True
-
-
-def packets_of(text):
-    return [] if text == "none" else split_outside(text, (", ",), "()")
-
-
-def holds(case):
-    shown = sorted({claim[0] for part in case.parts for claim in part.claims})
-    two = len(case.parts) == 2
-    events = " / ".join(f"{who}: {part.events}" if two else part.events
-                        for who, part in zip("AB", case.parts))
-    status, out, err = run("--setup", case.setup, "-e", events,
-                           *(["--show", ",".join(shown)] if shown else []))
-    if status != 0 or err or not out.endswith("\n"):
-        return f"exit status {status}, {err!r}"
-    lines = out[:-1].split(" / ") if two else [out[:-1]]
-    if len(lines) != len(case.parts):
-        return f"{out!r} is of {len(lines)}"
-    for who, part, line in zip("AB", case.parts, lines):
-        if two:
-            if not line.startswith(f"{who}: "):
-                return f"no {who} in {out!r}"
-            line = line[3:]
-        packets, *values = line.split("; ")
-        if not same(part.packets, packets_of(packets)):
-            return f"{packets} and not {', '.join(part.packets)}"
-        if missing := [f"{a}={b}" for a, b in part.claims if f"{a}={b}" not in values]:
-            return f"{values} without {missing}"
-    return None
-
-
 class EveryTool(ScriptChecks, unittest.TestCase):
     TOOL = PT_MODEL
     FIRST, SECOND = "Jcc T", "JMP RAX->2000"
@@ -100,24 +34,6 @@ class EveryTool(ScriptChecks, unittest.TestCase):
     READS = [[], ["--explain"]]
     READS_STDIN = [[], ["-"]]
     REFUSES = {(): 2, ("--setup", "LP=A+B"): 2}
-
-
-class Cases(unittest.TestCase):
-    def test_every_worked_case_holds(self):
-        cases = tc_cases.read_cases(spec_page.Catalogue(spec_page.SPEC))
-        self.assertGreaterEqual(len(cases), 80)
-        for case in cases:
-            with self.subTest(case=case.id):
-                self.assertIsNone(holds(case))
-
-    def test_a_case_with_a_wrong_expectation_fails(self):
-        for case in tc_cases.read_cases(spec_page.Catalogue(spec_page.SPEC)):
-            part = case.parts[0]
-            for spoilt in (part._replace(packets=[*part.packets, "OVF"]),
-                           part._replace(packets=["TraceStop", "PSB", *part.packets[1:]]),
-                           part._replace(claims=[("shutdown", "2")])):
-                with self.subTest(case=case.id):
-                    self.assertIsNotNone(holds(case._replace(parts=[spoilt, *case.parts[1:]])))
 
 
 class Options(unittest.TestCase):
