@@ -137,17 +137,17 @@ def sample_of(event, chance):
     return made
 
 
-def info_of(words=18, filter=b"", snapshot=0, chance=None, numbers=None, kind=1):
+def info_of(words=18, filter=b"", snapshot=0, chance=None, numbers=None):
     """AUXTRACE_INFO with `words` quadwords; the last is that of event trace."""
     priv = numbers or [PT_TYPE, 31, 1 << 30, 77, 1, 0x400, 0x800, 2, snapshot, 1, 0x200, 0x3C000,
                        168, 2, 2, 24]
     priv = priv + [len(filter)]
     whole = u64(*priv) + (c_string(filter) if filter else b"") + u64(1)
-    body = u32(kind, 0) + whole[:8 * words]
+    body = u32(1, 0) + whole[:8 * words]
     known = (priv[:16] + [1] if words >= len(whole) // 8 else (priv[:16] + [0]))
     known = [value if i < words or i == 16 else 0 for i, value in enumerate(known)]
     return Record(AUXTRACE_INFO, body,
-                  f"kind={kind} words={words} priv={''.join(f'{one},' for one in known)} "
+                  f"kind=1 words={words} priv={''.join(f'{one},' for one in known)} "
                   f"filter={filter.hex()}")
 
 

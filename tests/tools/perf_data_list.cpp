@@ -8,14 +8,12 @@
 //   perf_data_list --stream IDX FILE the bytes of a stream, to standard output
 //   perf_data_list --recorded FILE   the bytes of all AUXTRACE records and samples, with those that
 //                                    they repeat
-//   perf_data_list --winipt FILE     a file of the Intel PT driver of Windows
 //
 // A line is a word, then NAME=VALUE; numbers are decimal, bytes hexadecimal.
 
 #include <ptspec/file/perf_data/build_ids.hpp>
 #include <ptspec/file/perf_data/decoder_config.hpp>
 #include <ptspec/file/perf_data/streams.hpp>
-#include <ptspec/file/winipt.hpp>
 
 #include <cinttypes>
 #include <cstdio>
@@ -30,7 +28,6 @@ namespace {
 
 using namespace ptspec;
 namespace perf_data = ptspec::file::perf_data;
-namespace winipt = ptspec::file::winipt;
 
 void put(char const* name, std::uint64_t value) { std::printf(" %s=%" PRIu64, name, value); }
 void put(char const* name, byte_view bytes) {
@@ -360,25 +357,6 @@ void list_prefix(byte_view bytes) {
                 streams.list.piece_count, unsigned{underlying(streams.list.result.error)});
 }
 
-void list_winipt(byte_view bytes) {
-    auto all = winipt::traces(bytes);
-    while (auto const one = all.next()) {
-        std::printf("trace");
-        put("at", one.offset);
-        put("thread", one.thread_id);
-        put("timing", underlying(one.timing_settings));
-        put("mtc", one.mtc_frequency);
-        put("ratio", one.tsc_ratio);
-        put("older", one.older());
-        put("newer", one.newer());
-        std::printf("\n");
-    }
-    if (!all.result()) {
-        std::printf("error why=%u offset=%" PRIu64 "\n", unsigned{underlying(all.result().error)},
-                    all.result().offset);
-    }
-}
-
 auto content_of(char const* name) -> std::vector<std::uint8_t> {
     std::ifstream file{name, std::ios::binary};
     if (!file) {
@@ -394,15 +372,12 @@ auto main(int count, char** arguments) -> int {
     std::vector<std::string> const words(arguments + 1, arguments + count);
     if (words.empty() || (words[0] == "--stream" ? words.size() != 3 : words.size() > 2)) {
         std::fprintf(stderr,
-                     "usage: perf_data_list [--prefixes | --stream IDX | --recorded | --winipt] "
-                     "FILE\n");
+                     "usage: perf_data_list [--prefixes | --stream IDX | --recorded] FILE\n");
         return 2;
     }
     auto const all = content_of(words.back().c_str());
     if (words.size() == 1) {
         list_file(all);
-    } else if (words[0] == "--winipt") {
-        list_winipt(all);
     } else if (words[0] == "--prefixes") {
         for (std::size_t size = 0; size <= all.size(); ++size) {
             // A copy of exactly this size, so that a sanitizer sees each byte read after it.

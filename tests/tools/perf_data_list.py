@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Tests of file/perf_data/ and file/winipt: perf_data_list lists files as they were made.
+"""Tests of file/perf_data/: perf_data_list lists files as they were made.
 
     perf_data_list.py PERF_DATA_LIST PERF_DATA_FILE PT_RECORD
 
@@ -8,14 +8,12 @@ Recorded files are read from ../shared/perfdata beside the source tree, or PTSPE
 them the tests that need them are skipped.
 """
 
-import collections
 import lzma
 import os
 import pathlib
 import random
 import re
 import shutil
-import struct
 import subprocess
 import sys
 import unittest
@@ -31,9 +29,8 @@ PERF_DATA_LIST, PERF_DATA_FILE, PT_RECORD = sys.argv[1:4]
 RECORDED = pathlib.Path(os.environ.get("PTSPEC_PERF_DATA") or
                         traces.ROOT.parent / "shared" / "perfdata")
 NONE, TRUNCATED, SHORT = 0, 4, 9
-ERRORS = dict(not_perf_data=1, big_endian=2, old_format=3, truncated=4, bad_header=5, unfinished=6,
-              directory=7, bad_record_size=8, record_too_short=9, unknown_id=11, too_many_ids=12,
-              no_auxtrace_info=14, not_intel_pt=15, no_intel_pt_event=16, bad_auxtrace_info=18)
+ERRORS = dict(not_perf_data=1, truncated=4, bad_record_size=8, record_too_short=9,
+              too_many_ids=12)
 
 
 def recorded(name):
@@ -371,21 +368,6 @@ class PerfDataList(Folder):
         self.check([event], records, gap=24)
         self.check([], [one for one in records if one.type >= 64])
 
-    def test_the_model_of_the_processor(self):
-        event = made.Event(ids=[1])
-        cases = {b"GenuineIntel,6,78,3": "6,78,3", b"GenuineIntel,19,1,0": "19,1,0",
-                 b"AuthenticAMD,25,97,2": None, b"GenuineIntel,6,78": None, b"": None,
-                 b"GenuineIntel,6,78,": None, b"GenuineIntel,6,78,3,1": None,
-                 b"GenuineIntel,6,,3": None, b"GenuineIntel,6,78,12345": None,
-                 b"GenuineIntel,6,78,3x": None, b"GenuineIntel;6,78,3": None}
-        for cpuid, model in cases.items():
-            for data in (made.file_of([event], [made.info_of()],
-                                      {9: made.text_feature(cpuid)})[0],
-                         made.pipe_of([event], [made.info_of()],
-                                      {9: made.text_feature(cpuid)})[0]):
-                config = next(line for line in self.lines(data) if line.startswith("config"))
-                self.assertEqual(fields_of(config).get("model"), model, cpuid)
-
     def test_auxtrace_info_of_every_length(self):
         event = made.Event(ids=[1], config=0xFFFF_FFFF_FFFF_FFFF)
         for words in range(19):
@@ -400,120 +382,12 @@ class PerfDataList(Folder):
             broken.line = broken.line.split(" kind=")[0] + " wrong=9"
             self.check([event], [broken])
 
-    def test_the_decoder_configuration(self):
-        def config(event_config, numbers=None, flags=made.SAMPLE_ID_ALL, **how):
-            event = made.Event(ids=[1], config=event_config, flags=flags)
-            data = made.file_of([made.Event(type=1), event], [made.info_of(numbers=numbers, **how)])
-            return fields_of(next(line for line in self.lines(data[0])
-                                  if line.startswith("config")))
-        base = 0x100 | 0b1100  # ToPA, User, OS
-        branch = 0x2000
-        for bits, ctl in ((0, branch), (1, 0), (0x2001, branch), (0x400, 0x400 | branch),
-                          (0x200 | 0x3C000, 0x200 | 0x3C000 | branch), (0x2, 0x2 | branch),
-                          (0x10 | 0x20 | 0x1000, 0x1030 | branch), (0x800, 0x800 | branch),
-                          (0xF780000, 0xF780000 | branch),
-                          (1 << 31 | 1 << 55, 1 << 31 | 1 << 55 | branch)):
-            self.assertEqual(int(config(bits)["ctl"]), base | ctl, hex(bits))
-        self.assertEqual(int(config(1, flags=1 << 5)["ctl"]), 0x108)
-        self.assertEqual(int(config(1, flags=1 << 4)["ctl"]), 0x104)
-        self.assertEqual(int(config(1 << 40 | 0x100)["unknown"]), 1 << 40 | 0x100)
-        # Masks in other places: TSC in 40, no compression in 41, MTC in 42, its period in 51:48,
-        # CYC in 43.
-        numbers = [8, 31, 1 << 30, 77, 1, 1 << 40, 1 << 41, 2, 0, 1, 1 << 42, 0xF << 48, 168, 2,
-                   1 << 43, 24]
-        found = config(1 | 1 << 40 | 1 << 41 | 1 << 42 | 0x5 << 48 | 1 << 43, numbers)
-        self.assertEqual(int(found["ctl"]), base | 0x400 | 0x800 | 0x200 | 5 << 14 | 2)
-        self.assertEqual(found["unknown"], "0")
-        self.assertEqual(int(config(0xE03 | 0x3C000, [8] + [0] * 15)["ctl"]), base)
-        self.assertEqual([found[name] for name in ("shift", "mult", "zero", "n", "d", "ratio",
-                                                   "event_trace")],
-                         ["31", str(1 << 30), "77", "168", "2", "24", "1"])
-        for place, value in ((1, 64), (2, 1 << 32), (4, 0)):
-            bad = numbers[:place] + [value] + numbers[place + 1:]
-            self.assertEqual(config(0, bad)["mult"], "0")
-        for place, value in ((12, 0), (12, 1 << 32), (13, 0), (13, 1 << 32)):
-            bad = numbers[:place] + [value] + numbers[place + 1:]
-            self.assertEqual((config(0, bad)["n"], config(0, bad)["d"]), ("0", "0"))
-        self.assertEqual(config(0, numbers[:15] + [1 << 32])["ratio"], "0")
-
     # --------------------------------------------------------------------------- streams
 
     def pieces(self, records, **how):
         data = made.file_of([made.Event(ids=[1])], [made.info_of(**how), *records])[0]
         return [{name: int(value) for name, value in fields_of(line).items()}
                 for line in self.lines(data) if line.startswith("piece")]
-
-    def test_pieces_of_one_idx_are_joined_by_offset(self):
-        chance = random.Random(5)
-        for _ in range(20):
-            wanted, records = {}, []
-            for idx in chance.sample(range(1 << 32), chance.randrange(1, 6)):
-                sizes = [8 * chance.randrange(1, 40) for _ in range(chance.randrange(1, 12))]
-                at, begin = 0, []
-                for size in sizes:
-                    begin.append(at)
-                    records.append(made.auxtrace(chance.randbytes(size - 1) + b"\x99", at, at * 3,
-                                                 idx, idx // 2, idx // 3))
-                    at += size
-                wanted[idx] = list(zip(begin, sizes))
-            chance.shuffle(records)
-            found = self.pieces(records)
-            self.assertEqual([(one["idx"], one["offset"], one["size"], one["reference"], one["tid"],
-                               one["cpu"], one["gap"]) for one in found],
-                             [(idx, at, size, at * 3, idx // 2, idx // 3, 0)
-                              for idx, parts in sorted(wanted.items()) for at, size in parts])
-
-    def test_gaps_and_padding_between_pieces(self):
-        def joined(size, end, offset, first_offset=0):
-            found = self.pieces([made.auxtrace(b"\x99" * (size - len(end)) + end, first_offset),
-                                 made.auxtrace(b"\x99" * 8, offset)])
-            return [(one["size"], one["gap"]) for one in found]
-        self.assertEqual(joined(16, b"", 16), [(16, 0), (8, 0)])
-        self.assertEqual(joined(16, b"", 17), [(16, 0), (8, 1)])
-        self.assertEqual(joined(16, bytes(7), 9), [(9, 0), (8, 0)])
-        self.assertEqual(joined(16, bytes(3), 13), [(13, 0), (8, 0)])
-        self.assertEqual(joined(16, bytes(8), 8), [(16, 0), (8, 1)])  # more than padding
-        self.assertEqual(joined(16, bytes(2), 13), [(16, 0), (8, 1)])  # no padding
-        self.assertEqual(joined(16, b"", 32, 16), [(16, 1), (8, 0)])  # the begin is missing
-        self.assertEqual(joined(16, bytes(16), 0), [(16, 0), (8, 1)])
-        far = (1 << 64) - 8
-        self.assertEqual(joined(16, bytes(7), far), [(16, 0), (8, 1)])
-
-    def test_overlapping_snapshots(self):
-        chance, counts = random.Random(6), collections.Counter()
-        for with_tsc in (True, False):
-            for _ in range(60):
-                ring, tsc = b"", chance.randrange(1 << 56)
-                for _ in range(30):
-                    tsc += chance.randrange(1, 1 << 20)
-                    ring += made.pt_segment(chance, tsc if with_tsc else None,
-                                            chance.randrange(40, 400))
-                # Each snapshot ends later than the one before it, and goes back a fixed distance.
-                end, records, wanted = 0, [], []
-                for _ in range(6):
-                    new = chance.randrange(1, 1500)
-                    last, end = end, min(end + new, len(ring))
-                    begin = max(0, end - 2000)
-                    data = ring[begin:end]
-                    records.append(made.auxtrace(made.padded(data), idx=3))
-                    wanted.append((begin, end, last))
-                before = None  # where the part before it ends in the ring
-                for found, (begin, end, last), record in zip(
-                        self.pieces(records, snapshot=1), wanted, records):
-                    start = begin + found["begin"]
-                    if found["size"] == 0:
-                        continue
-                    if before is None:
-                        self.assertEqual((found["begin"], found["gap"]), (0, 0))
-                    else:
-                        # Two windows have a PSB in common, so no byte is missing. Zeros after the
-                        # last byte of the part before it may be PADs or new bytes.
-                        self.assertEqual((before, found["gap"]), (start, 0))
-                        self.assertEqual(ring[last:start], bytes(start - last))
-                    self.assertIn(start + found["size"] - end, range(-7, 8))
-                    before = start + found["size"]
-                    counts[with_tsc] += 1
-        self.assertGreater(min(counts[True], counts[False]), 150, counts)
 
     def test_snapshots_of_two_streams_do_not_mix(self):
         chance = random.Random(7)
@@ -524,13 +398,6 @@ class PerfDataList(Folder):
                              made.auxtrace(made.padded(one), idx=1)], snapshot=1)
         self.assertEqual([(part["idx"], part["begin"], part["gap"]) for part in found],
                          [(1, 0, 0), (1, len(made.padded(one)), 0), (2, 0, 0)])
-
-    def test_compressed_records_are_reported(self):
-        event = made.Event(ids=[1])
-        for record in (made.Record(81, bytes(8), ""), made.Record(83, made.u64(3) + bytes(8), "")):
-            data = made.file_of([event], [made.info_of(), record])[0]
-            line = next(line for line in self.lines(data) if line.startswith("streams"))
-            self.assertEqual(fields_of(line)["compressed"], "1")
 
     # --------------------------------------------------------------------------- errors
 
@@ -580,61 +447,6 @@ class PerfDataList(Folder):
                 wanted += (places.index(at),)
             self.assertEqual((found["why"], found["offset"], found["records"]), wanted, size)
 
-    def test_other_files(self):
-        data = made.file_of([made.Event(ids=[1])], [made.info_of()])[0]
-        self.assert_error(b"", "not_perf_data", 0)
-        self.assert_error(b"PERFILE3" + data[8:], "not_perf_data", 0)
-        self.assert_error(b"2ELIFREP" + data[8:], "big_endian", 0)
-        self.assert_error(b"PERFFILE" + data[8:], "old_format", 0)
-        for size in (0, 15, 17, 64, 73, 103, 105, 1 << 63):
-            self.assert_error(data[:8] + made.u64(size) + data[16:], "bad_header", 8)
-
-    def changed(self, place, *values):
-        data = made.file_of([made.Event(ids=[1])], [made.info_of(), made.auxtrace(bytes(8))])[0]
-        return data[:place] + made.u64(*values) + data[place + 8 * len(values):]
-
-    def test_sections_that_cannot_be(self):
-        huge = (1 << 64) - 1
-        for step in (0, 1, 79):
-            self.assert_error(self.changed(16, step), "bad_header", 16)
-        self.assert_error(self.changed(32, 143), "bad_header", 32)
-        for offset, size in ((huge, 144), (10_000, 144), (24, huge - 143), (24, 144_000)):
-            self.assert_error(self.changed(24, offset, size), "truncated", 24)
-        self.assert_error(self.changed(48, 0), "unfinished", 48)
-        for offset, size in ((huge, 1), (huge, 2), (10_000, 8), (8, huge)):
-            why, place = self.error(self.changed(40, offset, size))
-            self.assertIn((why, place), ((TRUNCATED, 40), (8, 8), (TRUNCATED, 8)))
-        # The attribute is larger than its entry, and its ids are after the file.
-        for size in (1, 63, 129, 0xFFFFFFFF):
-            data = bytearray(self.changed(0, 0x32454C4946524550))
-            data[116:120] = made.u32(size)
-            self.assert_error(bytes(data), "bad_header", 112)
-        for offset, size in ((huge, 8), (10_000, 8), (104, huge), (104, 10_000)):
-            self.assert_error(self.changed(112 + 128, offset, size), "truncated", 240)
-        # Sections that overlap or contain each other are read as they are.
-        self.assertEqual(self.error(self.changed(112 + 128, 0, 400)), (NONE, 0))
-
-    def test_a_file_of_a_directory(self):
-        event = made.Event(ids=[1])
-        for version, wanted in ((0, (NONE, 0)), (1, (ERRORS["directory"], 72))):
-            data = made.file_of([event], [made.info_of()], {24: made.u64(version)})[0]
-            self.assertEqual(self.error(data), wanted)
-
-    def test_features_after_the_end(self):
-        event = made.Event(ids=[1])
-        data = made.file_of([event], [made.info_of()], {9: b"1234"})[0]
-        table = len(data) - 4 - 16
-        for offset, size in (((1 << 64) - 1, 8), (10_000, 0), (0, 10_000), (8, (1 << 64) - 1)):
-            changed = data[:table] + made.u64(offset, size) + data[table + 16:]
-            line = next(line for line in self.lines(changed) if line.startswith("feature"))
-            self.assertEqual((fields_of(line)["which"], fields_of(line)["wrong"]), ("9", "4"))
-        all_bits = data[:72] + b"\xff" * 7 + data[79:]  # not the bit of directories
-        all_bits = all_bits[:75] + b"\xfe" + all_bits[76:]
-        self.assertTrue(self.lines(all_bits))
-        for length in (65, 1 << 31):
-            data = made.file_of([event], [made.info_of()], {9: made.u32(length) + bytes(64)})[0]
-            self.assertFalse([line for line in self.lines(data) if line.startswith("cpuid")])
-
     def test_sizes_of_records_that_cannot_be(self):
         event = made.Event(sample_type=made.TID | made.TIME | made.IDENTIFIER, ids=[1])
         start = made.file_of([event], [made.info_of()])[0]
@@ -678,24 +490,6 @@ class PerfDataList(Folder):
                             and " kind=1 " not in line)
                 self.assertEqual(" wrong=9" in line, length < size, line)
 
-    def test_counts_in_records_that_are_too_large(self):
-        event = made.Event(ids=[1])
-        for kind, body in ((69, made.u64(1) + bytes(24)), (69, made.u64(1 << 60) + bytes(32)),
-                           (69, made.u64((1 << 64) - 1) + bytes(32)), (83, made.u64(9) + bytes(8)),
-                           (64, made.u32(1, 200) + bytes(100)), (64, made.u32(1, 8) + bytes(100))):
-            data = made.file_of([event], [made.Record(kind, body, "")])[0]
-            self.assertTrue([line for line in self.lines(data) if " wrong=9" in line], (kind, body))
-
-    def test_ids_that_no_event_has(self):
-        kinds = (made.TID, made.TID | made.TIME)
-        events = [made.Event(sample_type=kind | made.IDENTIFIER, ids=[i + 1])
-                  for i, kind in enumerate(kinds)]
-        record = made.Record(3, made.u32(1, 2) + bytes(8) + made.u64(99), "")
-        data, _, begin = made.file_of(events, [record])
-        self.assert_error(data, "unknown_id", begin)
-        events = [made.Event(sample_type=kind, ids=[i + 1]) for i, kind in enumerate(kinds)]
-        self.assert_error(made.file_of(events, [record])[0], "unknown_id", begin)
-
     def test_a_file_with_ids_for_endless_searches_ends(self):
         events = [made.Event(sample_type=made.TID | made.IDENTIFIER, ids=range(1, 200_001)),
                   made.Event(sample_type=made.TIME | made.IDENTIFIER, ids=[300_000])]
@@ -703,16 +497,6 @@ class PerfDataList(Folder):
         records = [made.Record(3, made.u32(1, 2) + bytes(16) + made.u64(200_000 - 64 * (i % 3000)),
                                "") for i in range(20_000)]
         self.assertEqual(self.error(made.file_of(events, records)[0])[0], ERRORS["too_many_ids"])
-
-    def test_files_without_what_a_decoder_needs(self):
-        def last(records, events=None):
-            data = made.file_of([made.Event(ids=[1])] if events is None else events, records)[0]
-            line = next(line for line in self.lines(data) if line.startswith("no config"))
-            return int(fields_of(line)["why"])
-        self.assertEqual(last([made.Record(68, b"", "")]), ERRORS["no_auxtrace_info"])
-        self.assertEqual(last([made.info_of(kind=2)]), ERRORS["not_intel_pt"])
-        self.assertEqual(last([made.info_of()], [made.Event(type=4)]), ERRORS["no_intel_pt_event"])
-        self.assertEqual(last([made.info_of()], []), ERRORS["no_intel_pt_event"])
 
     # --------------------------------------------------------------------------- written files
 
@@ -759,48 +543,6 @@ class PerfDataList(Folder):
                                 if " name=" in line])
         executable = [fields_of(line) for line in lines if " prot=" in line]
         self.assertTrue(all(int(one["prot"]) & 4 for one in executable) and executable)
-
-    # --------------------------------------------------------------------------- WinIPT
-
-    def test_winipt(self):
-        chance = random.Random(10)
-        for count in range(5):
-            data, lines = b"", []
-            for _ in range(count):
-                size = chance.choice((0, 1, 100, 4096))
-                ring, at = chance.randbytes(size), chance.randrange(size + 1)
-                thread, timing, mtc, ratio = (chance.randrange(1 << 64), chance.randrange(3),
-                                              chance.randrange(16), chance.randrange(1000))
-                lines.append(f"trace at={8 + len(data)} thread={thread} timing={timing} mtc={mtc} "
-                             f"ratio={ratio} older={ring[at:].hex()} newer={ring[:at].hex()}")
-                data += struct.pack("<QIIIII", thread, timing, mtc, ratio, at, size) + ring
-            whole = struct.pack("<HHI", 1, 1, len(data)) + data
-            self.assertEqual(self.lines(whole, "--winipt"), lines)
-            self.assertEqual(self.lines(whole + b"after", "--winipt"), lines)
-            zeros = struct.pack("<HHI", 1, 1, len(data) + 20) + data + bytes(20)
-            self.assertEqual(self.lines(zeros, "--winipt"), lines)
-
-    def test_broken_winipt(self):
-        def error(data):
-            last = self.lines(data, "--winipt")[-1]
-            return int(fields_of(last)["why"]), int(fields_of(last)["offset"])
-        head = struct.pack("<QIIIII", 7, 1, 3, 80, 4, 8)
-        whole = struct.pack("<HHI", 1, 1, 36) + head + bytes(8)
-        self.assertEqual(error(whole[:7]), (1, 0))
-        self.assertEqual(error(b""), (1, 0))
-        self.assertEqual(error(b"\2" + whole[1:]), (2, 0))
-        self.assertEqual(error(whole[:2] + b"\0" + whole[3:]), (3, 2))
-        for size in range(8, len(whole)):
-            self.assertEqual(error(whole[:size]), (1, 8))
-        for offset in (9, 1 << 31):
-            broken = struct.pack("<HHIQIIIII", 1, 1, 36, 7, 1, 3, 80, offset, 8) + bytes(8)
-            self.assertEqual(error(broken), (4, 8))
-        for size in (9, 0xFFFFFFFF):
-            broken = struct.pack("<HHIQIIIII", 1, 1, 36, 7, 1, 3, 80, 0, size) + bytes(8)
-            self.assertEqual(error(broken), (1, 8))
-        self.assertEqual(error(struct.pack("<HHI", 1, 1, 37) + whole[8:] + b"\1"), (5, 44))
-        self.assertEqual(error(struct.pack("<HHI", 1, 1, 37) + whole[8:]), (1, 44))
-
 
 if __name__ == "__main__":
     skips.main(sys.argv[:1])

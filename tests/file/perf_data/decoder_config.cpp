@@ -30,13 +30,17 @@ struct numbers {
     uint64_t d = 2;
     uint64_t ratio = 24;
     uint64_t tsc_bit = 0x400;
+    uint64_t noretcomp_bit = 0x800;
+    uint64_t mtc_bit = 0x200;
+    uint64_t mtc_freq_bits = 0x3'C000;
+    uint64_t cyc_bit = 2;
 };
 constexpr auto info(numbers of = {}, unsigned kind = 1) {
     return perf_record(70, 0,
                        join(u32(kind), u32(0), u64(8), u64(of.shift), u64(of.mult), u64(77),
-                            u64(of.has_zero), u64(of.tsc_bit), u64(0x800), u64(0), u64(0), u64(0),
-                            u64(0x200), u64(0x3'C000), u64(of.n), u64(of.d), u64(2), u64(of.ratio),
-                            u64(0), u64(1)));
+                            u64(of.has_zero), u64(of.tsc_bit), u64(of.noretcomp_bit), u64(0),
+                            u64(0), u64(0), u64(of.mtc_bit), u64(of.mtc_freq_bits), u64(of.n),
+                            u64(of.d), u64(of.cyc_bit), u64(of.ratio), u64(0), u64(1)));
 }
 
 constexpr auto cpuid = perf_record(80, 0,
@@ -61,8 +65,8 @@ TEST_CASE("what a decoder needs") {
 
 TEST_CASE("the masks of AUXTRACE_INFO tell where bits of the event are") {
     CHECK_TWICE([](auto value) {
-        auto const ctl = [&](uint64_t config, numbers of = {}) {
-            auto const all = value(perf_pipe(attr(8, config, 0), info(of)));
+        auto const ctl = [&](uint64_t config, numbers of = {}, uint64_t flags = 0) {
+            auto const all = value(perf_pipe(attr(8, config, flags), info(of)));
             return decoder_config_of(open(all)).ctl.raw;
         };
         constexpr uint64_t always = 0x4 | 0x8 | 0x100;
@@ -76,7 +80,20 @@ TEST_CASE("the masks of AUXTRACE_INFO tell where bits of the event are") {
                ctl(1 | 0x400 | uint64_t{1} << 40, {.tsc_bit = uint64_t{1} << 40}) ==
                    (always | 0x400) &&
                ctl(1 | 0x400, {.tsc_bit = uint64_t{1} << 40}) == always &&
-               ctl(1 | 0x400, {.tsc_bit = 0}) == always;
+               ctl(1 | 0x400, {.tsc_bit = 0}) == always &&
+               ctl(1 | uint64_t{5} << 48 | uint64_t{0xF} << 40,
+                   {.tsc_bit = uint64_t{1} << 40,
+                    .noretcomp_bit = uint64_t{1} << 41,
+                    .mtc_bit = uint64_t{1} << 42,
+                    .mtc_freq_bits = uint64_t{0xF} << 48,
+                    .cyc_bit = uint64_t{1} << 43}) ==
+                   (always | 0x400 | 0x800 | 0x200 | 5 << 14 | 2) &&
+               ctl(0x3'CE03, {.tsc_bit = 0,
+                              .noretcomp_bit = 0,
+                              .mtc_bit = 0,
+                              .mtc_freq_bits = 0,
+                              .cyc_bit = 0}) == always &&
+               ctl(1, {}, 1 << 4) == (0x4 | 0x100) && ctl(1, {}, 1 << 5) == (0x8 | 0x100);
     });
 }
 

@@ -149,13 +149,17 @@ TEST_CASE("features that end after the file") {
 TEST_CASE("bytes that are no perf.data file") {
     CHECK_TWICE([](auto value) {
         auto const file = value(small_file());
+        uint64_t const sizes[] = {0, 15, 17, 64, 71, 73, 103, 105};
+        for (uint64_t const size : sizes) {
+            if (!fails(value(changed(file, 8, size)), read_error::bad_header, 8)) { return false; }
+        }
         return fails({}, read_error::not_perf_data, 0) &&
                fails(byte_view{file}.first(7), read_error::not_perf_data, 0) &&
                fails(byte_view{file}.first(15), read_error::truncated, 0) &&
                fails(byte_view{file}.first(103), read_error::truncated, 0) &&
                fails(value(join(letters("2ELIFREP"), u64(104))), read_error::big_endian, 0) &&
                fails(value(join(letters("PERFFILE"), u64(104))), read_error::old_format, 0) &&
-               fails(value(changed(file, 8, 103)), read_error::bad_header, 8);
+               fails(value(changed(file, 8, uint64_t{1} << 63)), read_error::bad_header, 8);
     });
 }
 
@@ -166,6 +170,8 @@ TEST_CASE("sections that cannot be") {
             return fails(value(changed(small_file(), at, word)), why, offset);
         };
         auto const last = value(changed(small_file(), 192, 340));
+        // Sections that contain each other are read as they are.
+        auto const inside = value(changed(changed(small_file(), 192, 0), 200, 352));
         return is(16, 79, read_error::bad_header, 16) && is(32, 161, read_error::bad_header, 32) &&
                is(24, huge, read_error::truncated, 24) && is(32, huge, read_error::truncated, 24) &&
                is(24, 197, read_error::truncated, 24) && is(48, 0, read_error::unfinished, 48) &&
@@ -176,7 +182,7 @@ TEST_CASE("sections that cannot be") {
                is(128, 8 | uint64_t{63} << 32, read_error::bad_header, 128) &&
                is(192, huge, read_error::truncated, 192) &&
                is(200, huge, read_error::truncated, 192) &&
-               is(192, 341, read_error::truncated, 192) && open(last);
+               is(192, 341, read_error::truncated, 192) && open(last) && open(inside);
     });
 }
 
@@ -232,6 +238,8 @@ TEST_CASE("the model in a string of CPUID") {
                !model(value(letters("GenuineIntel,6,78,"))) &&
                !model(value(letters("GenuineIntel,6,,3"))) &&
                !model(value(letters("GenuineIntel,6,78,3 "))) &&
+               !model(value(letters("GenuineIntel,6,78,3,1"))) &&
+               !model(value(letters("GenuineIntel;6,78,3"))) &&
                model(value(letters("GenuineIntel,6,9999,3"))) &&
                !model(value(letters("GenuineIntel,6,10000,3"))) && !model(byte_view{});
     });

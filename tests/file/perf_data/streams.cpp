@@ -94,6 +94,17 @@ TEST_CASE("PADs of perf between two pieces are removed") {
                // One byte less, which is no PAD: the bytes stay, and they do not continue.
                one[2].trace.size() == 8 && one[3].has_gap_before;
     });
+    CHECK_TWICE([](auto value) {
+        // More zeros than PADs, also where the next offset is far from them.
+        auto const has_gap = [&](uint64_t offset) {
+            auto const all = value(perf_pipe(info(), auxtrace(0, 0, join(eight(1), eight(0))),
+                                             auxtrace(0, offset, eight(2))));
+            piece slots[2] = {};
+            auto const one = *streams_of(open(all), slots).begin();
+            return one[0].trace.size() == 16 && one[1].has_gap_before;
+        };
+        return has_gap(8) && has_gap(~uint64_t{0} - 7);
+    });
 }
 
 TEST_CASE("a stream without its begin has a gap before it") {
