@@ -29,6 +29,8 @@ import re
 import sys
 import tempfile
 
+from sources import matches
+
 PREFIXES = ("REG", "OUT", "PKT", "GEN", "PRG")
 
 REASONS = ("prose", "policy", "unconfirmed", "history", "missing")
@@ -52,12 +54,6 @@ class Finding(collections.namedtuple("Finding", "path line what")):
 
 
 Citation = collections.namedtuple("Citation", "id path line in_code")
-
-
-def matches(pattern, text):
-    """Each match with its line number."""
-    for match in pattern.finditer(text):
-        yield text.count("\n", 0, match.start()) + 1, match
 
 
 class Catalogue:

@@ -723,16 +723,6 @@ def self_test():
     return 1 if wrong else 0
 
 
-def main(arguments):
-    if arguments == ["--self-test"]:
-        return self_test()
-    if len(arguments) > 1 or (arguments and arguments[0].startswith("-")):
-        print(__doc__, file=sys.stderr)
-        return 2
-    for case in read_cases(Catalogue(*arguments)):
-        print(listing(case))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(spec_page.main(__doc__, self_test,
+                            lambda *spec: map(listing, read_cases(Catalogue(*spec)))))

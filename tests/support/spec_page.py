@@ -9,6 +9,7 @@ import collections
 import contextlib
 import pathlib
 import re
+import sys
 
 SPEC = pathlib.Path(__file__).resolve().parents[1] / "spec"
 
@@ -157,3 +158,16 @@ class Catalogue:
                 raise NotationError(f"{rule} twice")
             rules.append(rule)
         return tuple(rules)
+
+
+def main(help_text, self_test, rows):
+    """A parser as a program: prints its `rows` of the catalogue, or tests itself."""
+    arguments = sys.argv[1:]
+    if arguments == ["--self-test"]:
+        return self_test()
+    if len(arguments) > 1 or (arguments and arguments[0].startswith("-")):
+        print(help_text, file=sys.stderr)
+        return 2
+    for row in rows(*arguments):
+        print(row)
+    return 0

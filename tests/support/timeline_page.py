@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSL-1.0
 """Reads the data of a page of `timeline`, and the golden listings that it is compared with."""
 
+import html.parser
 import itertools
 import json
 import re
@@ -8,6 +9,27 @@ import re
 import traces
 
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.S)
+
+
+class Elements(html.parser.HTMLParser):
+    """The elements of a page, and the text of its title."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.names, self.attributes, self.title, self.inside = [], [], "", None
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.names.append(tag)
+        self.attributes += attrs
+        self.inside = tag
+
+    def handle_endtag(self, tag):
+        self.inside = None
+
+    def handle_data(self, data):
+        if self.inside == "title":
+            self.title += data
 
 
 def data_of(page):

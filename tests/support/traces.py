@@ -27,6 +27,10 @@ def facts():
     return pathlib.Path(os.environ.get("PTSPEC_FACTS") or ROOT.parent / "shared" / "facts")
 
 
+def perf_data_folder():
+    return pathlib.Path(os.environ.get("PTSPEC_PERF_DATA") or ROOT.parent / "shared" / "perfdata")
+
+
 def are_there():
     return (folder() / "README.md").is_file()
 
@@ -41,6 +45,14 @@ def recorded(name):
     if not are_there():
         raise unittest.SkipTest(NEED)
     return read(folder() / f"{name}.pt")
+
+
+def recorded_perf_data(name):
+    """A recorded perf.data file by name. A test that needs it is skipped without these files."""
+    data = read(perf_data_folder() / name)
+    if data is None:
+        raise unittest.SkipTest("recorded perf.data")
+    return data
 
 
 def read(path):

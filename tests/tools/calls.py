@@ -8,7 +8,6 @@ are known.
 
 import collections
 import decimal
-import html.parser
 import json
 import pathlib
 import random
@@ -114,16 +113,6 @@ def mapping(process, path, address=BASE, size=0x1000):
     body = (made.u32(process, process) + made.u64(address, size, CODE_OFFSET) + made.u32(0, 0) +
             made.u64(0, 0) + made.u32(5, 2) + made.c_string(str(path).encode()))
     return made.Record(10, body, "", misc=2, end=(made.id_end(EVENT, process, 0, 0), ""))
-
-
-class Elements(html.parser.HTMLParser):
-    def __init__(self, page):
-        super().__init__()
-        self.names = []
-        self.feed(page)
-
-    def handle_starttag(self, tag, attrs):
-        self.names.append(tag)
 
 
 class ToolFolder(Folder):
@@ -549,7 +538,7 @@ class Hostile(ToolFolder):
         status, page, said = self.run_tool(TIMELINE, "--calls", "--binary", binary, "-o", "-", "-",
                                            data=program.trace())
         self.assertEqual((status, said), (0, ""))
-        self.assertEqual(Elements(page.decode()).names.count("script"), 2)
+        self.assertEqual(timeline_page.Elements(page.decode()).names.count("script"), 2)
         bars = timeline_page.calls_of(timeline_page.data_of(page.decode()), 0)[""]
         name = name.replace("\t", "?").replace("\x7f", "?")
         self.assertEqual(bars[0]["name"], name)

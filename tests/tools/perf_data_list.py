@@ -8,36 +8,25 @@ Recorded files are read from ../shared/perfdata beside the source tree, or PTSPE
 them the tests that need them are skipped.
 """
 
-import lzma
-import os
 import pathlib
 import random
 import re
 import shutil
 import subprocess
 import sys
-import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import perf_data_files as made  # noqa: E402
 import skips  # noqa: E402
 import traces  # noqa: E402
 from folder import Folder  # noqa: E402
+from traces import recorded_perf_data as recorded  # noqa: E402
 
 PERF_DATA_LIST, PERF_DATA_FILE, PT_RECORD = sys.argv[1:4]
 
-RECORDED = pathlib.Path(os.environ.get("PTSPEC_PERF_DATA") or
-                        traces.ROOT.parent / "shared" / "perfdata")
 NONE, TRUNCATED, SHORT = 0, 4, 9
 ERRORS = dict(not_perf_data=1, truncated=4, bad_record_size=8, record_too_short=9,
               too_many_ids=12)
-
-
-def recorded(name):
-    path = RECORDED / f"{name}.xz"
-    if not path.is_file():
-        raise unittest.SkipTest("recorded perf.data")
-    return lzma.decompress(path.read_bytes())
 
 
 # ------------------------------------------------------------------------------- protobuf text

@@ -11,15 +11,12 @@ tree, or PTSPEC_PERF_DATA; without them the tests that need them are skipped.
 """
 
 import json
-import lzma
-import os
 import pathlib
 import random
 import re
 import struct
 import subprocess
 import sys
-import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import perf_data_files as made  # noqa: E402
@@ -27,11 +24,10 @@ import skips  # noqa: E402
 import timeline_page  # noqa: E402
 import traces  # noqa: E402
 from folder import Folder  # noqa: E402
+from traces import recorded_perf_data as recorded  # noqa: E402
 
 PT_DUMP, TIMELINE, PERF_DATA_FILE, PERF_EVENTS = sys.argv[1:5]
 
-RECORDED = pathlib.Path(os.environ.get("PTSPEC_PERF_DATA") or
-                        traces.ROOT.parent / "shared" / "perfdata")
 FILES = {"perf.data.intel_pt-4.14": "google-m7-cpu0",
          "perf.data.piped.intel_pt-4.14": "google-m7-piped-idx0"}
 # What the files say, as options for the raw trace.
@@ -41,13 +37,6 @@ NO_CPU = 0xFFFFFFFF
 FORK, COMPRESSED = 7, 81
 CBR = bytes.fromhex("02031800")
 ENABLED = bytes.fromhex("9901" "71001000000000")  # MODE.Exec, TIP.PGE to 0x1000
-
-
-def recorded(name):
-    path = RECORDED / f"{name}.xz"
-    if not path.is_file():
-        raise unittest.SkipTest("recorded perf.data")
-    return lzma.decompress(path.read_bytes())
 
 
 def options(numbers):
@@ -519,7 +508,7 @@ class AuxRecords(Case):
         self.assertEqual(self.dump(self.path, said=said), self.raw(one))
 
     def test_the_truncated_file(self):
-        path = RECORDED / "made" / "truncated.data"
+        path = traces.perf_data_folder() / "made" / "truncated.data"
         if not path.is_file():
             self.skipTest("recorded perf.data")
         lines = self.dump("--events", path, status=1).splitlines()
@@ -585,7 +574,7 @@ class AuxSamples(Case):
         self.assertEqual(listed, sorted(set(whole), key=lambda one: int(one, 16)))
 
     def test_the_made_file(self):
-        path = RECORDED / "made" / "aux_samples.data"
+        path = traces.perf_data_folder() / "made" / "aux_samples.data"
         if not path.is_file():
             self.skipTest("recorded perf.data")
         stream, = [json.loads(line) for line in
@@ -596,7 +585,7 @@ class AuxSamples(Case):
 
 class Snapshots(Case):
     def test_a_snapshot_without_a_PSB_in_between(self):
-        path = RECORDED / "made" / "snapshots_without_psb.data"
+        path = traces.perf_data_folder() / "made" / "snapshots_without_psb.data"
         if not path.is_file():
             self.skipTest("recorded perf.data")
         text = self.dump(path)

@@ -9,7 +9,6 @@ timeline_browser.py tests the page in a browser.
 """
 
 import collections
-import html.parser
 import os
 import pathlib
 import random
@@ -77,27 +76,6 @@ def timed_group(tsc, odd):
     """160 bytes: PSB, TSC, CBR, FUP, PSBEND, and TNTs up to the end."""
     return (PSB + b"\x19" + tsc.to_bytes(7, "little") + bytes((2, 3, 24 + odd, 0))
             + bytes.fromhex("7d001000000000" "0223") + b"\x0e" * 123)
-
-
-class Elements(html.parser.HTMLParser):
-    """The elements of a page, and the text of its title."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.names, self.attributes, self.title, self.inside = [], [], "", None
-        self.feed(page)
-
-    def handle_starttag(self, tag, attrs):
-        self.names.append(tag)
-        self.attributes += attrs
-        self.inside = tag
-
-    def handle_endtag(self, tag):
-        self.inside = None
-
-    def handle_data(self, data):
-        if self.inside == "title":
-            self.title += data
 
 
 class EveryTool(ToolChecks, unittest.TestCase):
@@ -300,7 +278,7 @@ class Hostile(unittest.TestCase):
             for options in ([], ["--title", name]):
                 status, page, said = run("-o", "-", *options, path)
                 self.assertEqual((status, said), (0, ""))
-                found = Elements(page.decode())
+                found = timeline_page.Elements(page.decode())
                 self.assertEqual(found.names.count("script"), 2)
                 self.assertEqual(found.names.count("title"), 1)
                 data = timeline_page.data_of(page.decode())
@@ -314,7 +292,7 @@ class Hostile(unittest.TestCase):
 
     def test_the_page_loads_nothing(self):
         page = run("-o", "-", TRACE)[1].decode()
-        for attribute, value in Elements(page).attributes:
+        for attribute, value in timeline_page.Elements(page).attributes:
             self.assertNotIn(attribute, ("src", "action", "data", "srcset"))
             if attribute == "href":
                 self.assertEqual(value, "data:,")
