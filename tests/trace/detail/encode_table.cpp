@@ -98,22 +98,6 @@ TEST_CASE("the table accepts exactly the packets that encode writes unchanged "
     }
 }
 
-TEST_CASE("the table accepts both six-byte IP forms, and MODE with either flag (PKT-051,090)") {
-    CHECK_TWICE([](auto value) {
-        auto const tip = [&](uint64_t low) { return is_accepted(kind::tip, 7, {value(low), 0}); };
-        auto const exec = [&](uint64_t low) {
-            return is_accepted(kind::mode_exec, 2, {value(low), 0});
-        };
-        auto const tsx = [&](uint64_t low) {
-            return is_accepted(kind::mode_tsx, 2, {value(low), 0});
-        };
-        return tip(0x12'3456'789A'BC6D) && tip(0x12'3456'789A'BC8D) && !tip(0x12'3456'789A'BC2D) &&
-               exec(0x0099) && exec(0x0199) && exec(0x0299) && exec(0x0699) && !exec(0x0399) &&
-               !exec(0x2099) && tsx(0x2099) && tsx(0x2199) && tsx(0x2299) && !tsx(0x2399) &&
-               !tsx(0x0099);
-    });
-}
-
 TEST_CASE("the table accepts a PSB if it is in the packet list and all bytes are valid (PKT-131)") {
     CHECK_TWICE([](auto value) {
         wide_bits const psb{value(uint64_t{0x8202'8202'8202'8202}), 0x8202'8202'8202'8202};
@@ -139,27 +123,6 @@ TEST_CASE("the table accepts a CYC of one to eight bytes with valid Exp bits (PK
                            is_accepted(kind::cyc, 2, {0x0207, 1}) ||
                            is_accepted(kind::tsc, 2, {0x0207, 0});
         return right && !wrong;
-    });
-}
-
-TEST_CASE("the table checks bits 127:64, the TNT stop bit and the opcode (PKT-013,033,036,037)") {
-    CHECK_TWICE([](auto value) {
-        auto const mnt = [&](wide_bits bits, unsigned length) {
-            return is_accepted(kind::mnt, length, {value(bits.low), bits.high});
-        };
-        auto const tnt = [&](uint64_t low) {
-            return is_accepted(kind::tnt_long, 8, {value(low), 0});
-        };
-        auto const branches = [&](uint64_t low) {
-            return is_accepted(kind::tnt_short, 1, {value(low), 0});
-        };
-        return mnt({0x0123'4567'8988'C302, 0xAB'CDEF}, 11) &&
-               !mnt({0x0123'4567'8989'C302, 0xAB'CDEF}, 11) &&
-               !mnt({0x0123'4567'8988'C302, 0x1AB'CDEF}, 11) &&
-               !mnt({0x0123'4567'8988'C302, 0xAB'CDEF}, 10) && tnt(0x2'A302) && !tnt(0x1'A302) &&
-               !tnt(0xA302) && branches(0x04) && branches(0xFE) && !branches(0x02) &&
-               !branches(0x00) && !branches(0x05) && !is_accepted(kind::ovf, 2, {0x1'F302, 0}) &&
-               is_accepted(kind::ovf, 2, {0xF302, 0});
     });
 }
 

@@ -69,20 +69,6 @@ TEST_CASE("opcode_info_at agrees with packet::decode, or has length 0 (PKT-010..
     }
 }
 
-TEST_CASE("the leaf selects the MODE packet (PKT-086..090)") {
-    CHECK_TWICE([](auto value) {
-        auto const is = [&](unsigned second, unsigned length, packet::kind which) {
-            auto const in = value(padded(bytes(0x99, second)));
-            return gives(in, false, length, which) && gives(in, true, length, which);
-        };
-        using packet::kind;
-        return is(0x00, 2, kind::mode_exec) && is(0x01, 2, kind::mode_exec) &&
-               is(0x02, 2, kind::mode_exec) && is(0x03, 0, kind::mode_exec) &&
-               is(0x20, 2, kind::mode_tsx) && is(0x22, 2, kind::mode_tsx) &&
-               is(0x23, 0, kind::mode_tsx) && is(0x40, 0, kind::pad) && is(0xE0, 0, kind::pad);
-    });
-}
-
 TEST_CASE("the payload of TNT, TMA and PSB is checked (PKT-036,037,104,131)") {
     CHECK_TWICE([](auto value) {
         using packet::kind;
