@@ -151,15 +151,6 @@ TEST_CASE("packets update the last IP, and PSB clears it (PKT-059,060)") {
     });
 }
 
-TEST_CASE("OVF does not change the last IP (PKT-061)") {
-    CHECK_TWICE([](auto value) {
-        auto const in = value(bytes(0x4D, 0x67, 0x45, 0x23, 0x01, 0x02, 0xF3, 0x3D, 0x11, 0x22));
-        reader r{byte_view{in}, from_the_start};
-        bool const before = r.next().ip == 0x0123'4567 && r.next().ip == 0x0123'4567;
-        return before && r.next().ip == 0x0123'2211;
-    });
-}
-
 TEST_CASE("in an open block, bytes with low bits 100 are BIPs (PKT-203,205)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(bytes(0x0C), bytes(0x02, 0x63, 0x84),  // TNT, BBP of 4
@@ -195,17 +186,6 @@ TEST_CASE(
         ok = ok && is_packet<packet::psb>(r.next(), 22, 16);
         // The PSB closed the block (PKT-205,252).
         return ok && is_packet<packet::tnt_short>(r.next(), 38, 1);
-    });
-}
-
-TEST_CASE("the last IP is 0 after resynchronisation (PKT-252)") {
-    CHECK_TWICE([](auto value) {
-        auto const in = value(
-            join(bytes(0x4D, 0x67, 0x45, 0x23, 0x01, 0x05), psb, bytes(0x2D, 0x11, 0x22)));
-        reader r{byte_view{in}, from_the_start};
-        bool const before = r.next().ip == 0x0123'4567 && r.next().what == item_type::damage &&
-                            r.next().what == item_type::resynced && r.next().ip == 0;
-        return before && r.next().ip == 0x2211;
     });
 }
 
@@ -471,16 +451,6 @@ TEST_CASE("scan counts each packet once, also in blocks and in lanes (PKT-205,25
     }
 }
 
-TEST_CASE("scan leaves the last IP at 0 (PKT-059)") {
-    CHECK_TWICE([](auto value) {
-        auto const one = value(bytes(0x4D, 0x78, 0x56, 0x34, 0x12));
-        auto const two = value(bytes(0x2D, 0x11, 0x22));
-        reader r{from_the_start};
-        bool const counted = r.feed(one) && r.scan().total() == 1 && r.last_ip() == 0;
-        return counted && r.feed(two) && r.next().ip == 0x2211;
-    });
-}
-
 TEST_CASE("for_each passes damage to a visitor that accepts items (PKT-254)") {
     struct visitor {
         unsigned packets = 0;
@@ -555,14 +525,6 @@ TEST_CASE("a reader whose packet straddles is before every PSB of the chunk (PKT
     });
 }
 
-TEST_CASE("sync_next of a new reader moves to a PSB at offset 0") {
-    CHECK_TWICE([](auto value) {
-        auto const in = value(join(psb, bytes(0x00), psb));
-        reader r{byte_view{in}};
-        return r.sync_next() && r.offset() == 0 && r.sync_next() && r.offset() == 17;
-    });
-}
-
 TEST_CASE("after damage a PSB is resynced, also when sync_first found the first one (PKT-254)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(psb, bytes(0x05), psb));
@@ -605,14 +567,6 @@ TEST_CASE("an item that is no packet has the unchanged last IP (PKT-060,252)") {
         visitor seen;
         (void)reader{byte_view{in}, from_the_start}.for_each<packet::tip, item>(seen);
         return before && after && seen.ips == 2 * uint64_t{0x0123'4567} + 0x2211;
-    });
-}
-
-TEST_CASE("the last IP is 0 at the start (PKT-060)") {
-    CHECK_TWICE([](auto value) {
-        auto const in = value(bytes(0x2D, 0x00, 0x10));
-        reader r{byte_view{in}, from_the_start};
-        return r.last_ip() == 0 && r.next().ip == 0x1000;
     });
 }
 
