@@ -11,8 +11,9 @@ a tool to find missing tests: for a survivor a test is missing, or the change ha
     tests/mutate.py --self-test
 
 For a mutant of include/ptspec/a/b.hpp, tests/a/b.cpp runs first, then the tests that its first
-comment names (`// Also tests/a/c.cpp.`), then the --also tests, until one kills it. What detail/
-has is tested by the tests of its users. A mutant is
+comment names (`// Also tests/a/c.cpp.`), then the tests of the tables of packets if it is one, then
+the --also tests, until one kills it. What detail/ has is tested by the tests of its users. A mutant
+is
     killed     when the test fails, crashes or hangs, or when it does not compile because of a
                static_assert or a call of a ptspec::build_error function; for a table of
                tests/fail, when a mistake compiles or an expected message is missing,
@@ -345,7 +346,10 @@ class Workspace:
 
     def tests_for(self, header):
         """The tests for a header, the most effective first."""
-        return list(dict.fromkeys([*self.mirrors(header), *self.options.also]))
+        packets = self.root / "include/ptspec/packet"
+        tables = [self.root / f"tests/packet/{name}.cpp" for name in ("list", "vectors")]
+        return list(dict.fromkeys([*self.mirrors(header), *(tables if header.parent == packets
+                                                            else ()), *self.options.also]))
 
     def mirrors(self, header):
         """The test of a header, and those that it names. For a header of detail/ without a test,
