@@ -9,7 +9,7 @@ namespace ptspec::packet {
 ///
 /// Shape:  4 bytes: 02H 03H, the ratio, one reserved byte.
 /// Units:  CoreBusRatio multiplies the bus clock; 0 decodes, but gives no information about time.
-/// Errors: truncated. A set reserved bit is ignored when read and 0 when written.
+/// Errors: truncated. Reserved bits are ignored when read, and written as 0.
 /// Source: SDM vol. 3, "Core:Bus Ratio (CBR) Packet"; PKT-105, PKT-106.
 struct cbr : packet_word<cbr, 4> {
     static constexpr facts about{

@@ -18,15 +18,16 @@ namespace ptspec::ports {
 /// A file that grows as packets are appended: a `trace::wide_packet_sink` for a trace without a
 /// limit on its size.
 ///
-/// The end of the file is mapped. Space is allocated before it is mapped, so that a full disk
-/// refuses bytes instead of raising SIGBUS. Until `close`, zeros follow the last byte, which are
+/// The end of the file is mapped. Space is allocated before it is mapped, so that on a full disk
+/// `append` fails instead of raising SIGBUS. Until `close`, zeros follow the last byte, which are
 /// PADs in a trace: the file is readable after the process was killed, too.
 ///
 /// If the program closes all descriptors of its process, the file is opened again by its path,
 /// which should be absolute.
 ///
 /// Errors: `append` returns false if space cannot be allocated, and tries again with the next
-/// packet; `error` is the reason, such as ENOSPC, or EBADF if there is another file at the path.
+/// packet; `error` is the reason, such as ENOSPC, or EBADF if the program closed the descriptor and
+/// the path has another file or none.
 class growing_file {
 public:
     constexpr growing_file() noexcept = default;
@@ -122,8 +123,8 @@ private:
         device_ = about.st_dev;
         inode_ = about.st_ino;
     }
-    /// The descriptor gets a high number, because the program in whose process an emulator runs
-    /// selects low numbers itself.
+    /// Gives the descriptor a high number. The recorded program runs in the same process, and may
+    /// expect low numbers for its own files.
     void move_up() noexcept {
         int const high = ::fcntl(file_, F_DUPFD_CLOEXEC, 512);
         if (high < 0) { return; }
@@ -159,16 +160,17 @@ private:
         if (file_ < 0) { return false; }
         uint64_t const bytes = size();
         uint64_t const past_step = bytes % step_;
-        auto const over = static_cast<size_t>(past_step);
-        size_t const min_length = (over + more + step_ - 1) / step_ * step_;
+        auto const used = static_cast<size_t>(past_step);
+        size_t const min_length = (used + more + step_ - 1) / step_ * step_;
         size_t length = step_;
         while (length < max_length_ && length < bytes) { length *= 2; }
         int const before = error_;
-        if (length > min_length && map(bytes - over, length, over)) { return true; }
+        if (length > min_length && map(bytes - used, length, used)) { return true; }
         error_ = before;  // the smaller window may still succeed
-        return map(bytes - over, min_length, over);
+        return map(bytes - used, min_length, used);
     }
-    /// Allocates space. Beyond the limit on the size of files the kernel would send SIGXFSZ.
+    /// Allocates space; returns an errno or 0. Beyond the limit on the size of files the kernel
+    /// would send SIGXFSZ.
     auto allocate(uint64_t at, size_t length) const noexcept -> int {
         ::rlimit limit{};
         if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && at + length > limit.rlim_cur) {
@@ -183,12 +185,12 @@ private:
     /// Allocates and maps `length` bytes at `at`, in place of the present window. The trace ends
     /// `used` bytes after `at`.
     auto map(uint64_t at, size_t length, size_t used) noexcept -> bool {
-        int const full = is_own() || open_again() ? allocate(at, length) : EBADF;
-        void* const window = full != 0 ? MAP_FAILED
-                                       : ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED,
-                                                file_, static_cast<off_t>(at));
+        int const refused = is_own() || open_again() ? allocate(at, length) : EBADF;
+        void* const window = refused != 0 ? MAP_FAILED
+                                          : ::mmap(nullptr, length, PROT_READ | PROT_WRITE,
+                                                   MAP_SHARED, file_, static_cast<off_t>(at));
         if (window == MAP_FAILED) {
-            if (error_ == 0) { error_ = full != 0 ? full : errno; }
+            if (error_ == 0) { error_ = refused != 0 ? refused : errno; }
             return false;
         }
         unmap();
