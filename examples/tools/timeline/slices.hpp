@@ -46,12 +46,12 @@ struct slice {
 /// too many, so that memory is bounded.
 class slices {
 public:
-    /// `most` is a power of two, at least 2.
-    explicit slices(std::size_t most) : most_{most} {}
+    /// `max_slices` is a power of two, at least 2.
+    explicit slices(std::size_t max_slices) : max_slices_{max_slices} {}
 
     /// The slice with the byte at `offset`.
     auto at(std::uint64_t offset) -> slice& {
-        while (offset >> shift_ >= most_) { merge(); }
+        while (offset >> shift_ >= max_slices_) { merge(); }
         auto const index = static_cast<std::size_t>(offset >> shift_);
         if (index >= all_.size()) { all_.resize(index + 1); }
         return all_[index];
@@ -141,7 +141,7 @@ private:
         ++shift_;
     }
 
-    std::size_t most_;
+    std::size_t max_slices_;
     unsigned shift_ = 4;  ///< slices of at least 16 bytes
     std::vector<slice> all_{};
 };

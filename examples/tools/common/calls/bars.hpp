@@ -60,7 +60,7 @@ inline constexpr std::int32_t max_levels = 256;
 /// one bar, as long as that is not longer than a resolution, which doubles.
 class bars {
 public:
-    explicit bars(std::size_t most) : most_{most}, full_{2 * most} {}
+    explicit bars(std::size_t max_bars) : max_bars_{max_bars}, full_{2 * max_bars} {}
 
     /// Returns its index, which is valid up to the next `merge`.
     auto add(bar const& one) -> std::size_t {
@@ -82,11 +82,11 @@ public:
         all_.erase(rest, all_.end());
         sort();
         if (resolution_ != 0) { merge_once(); }
-        while (all_.size() > most_ && resolution_ < max_resolution) {
+        while (all_.size() > max_bars_ && resolution_ < max_resolution) {
             resolution_ = resolution_ == 0 ? 1 : 2 * resolution_;
             merge_once();
         }
-        full_ = 2 * std::max(most_, all_.size());
+        full_ = 2 * std::max(max_bars_, all_.size());
     }
     /// Sorts and merges the bars when all of them are there, and none is open, after
     /// `complete(bar)` for each. Leaves out the highest levels if there are still too many.
@@ -99,7 +99,7 @@ public:
             if (one.lane >= lowest.size()) { lowest.resize(one.lane + 1, max_levels); }
             lowest[one.lane] = std::min(lowest[one.lane], one.level);
         }
-        for (auto limit = max_levels; all_.size() > most_ && limit > 1; limit /= 2) {
+        for (auto limit = max_levels; all_.size() > max_bars_ && limit > 1; limit /= 2) {
             auto const rest = std::remove_if(all_.begin(), all_.end(), [&](bar const& one) {
                 return one.level - lowest[one.lane] >= limit;
             });
@@ -172,7 +172,7 @@ private:
         to.end.time = std::max(to.end.time, next.end.time);
     }
 
-    std::size_t most_;
+    std::size_t max_bars_;
     std::size_t full_;
     std::uint64_t resolution_ = 0;
     std::uint64_t left_out_ = 0;

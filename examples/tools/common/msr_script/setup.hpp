@@ -8,6 +8,7 @@
 #include <ptspec/cpu/presets.hpp>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace msr_script {
@@ -59,7 +60,10 @@ inline void store(session& in, words& given) {
     if (!is_aligned(address, 8)) {
         throw refusal{"the address of a 64-bit word is a multiple of 8"};
     }
-    if (!in.memory.put(address, value)) { throw refusal{"more than 1048576 words of memory"}; }
+    if (!in.memory.put(address, value)) {
+        throw refusal{"more than " + std::to_string(physical_memory::max_words) +
+                      " words of memory"};
+    }
 }
 
 // ------------------------------------------------------------------------------------ the model
