@@ -199,7 +199,7 @@ public:
         std::lock_guard const held{lock_};
         all_.insert(path);
     }
-    /// The file is complete.
+    /// Keeps a file, which is complete.
     void keep(std::string const& path) {
         std::lock_guard const held{lock_};
         all_.erase(path);

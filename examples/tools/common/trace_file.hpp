@@ -63,7 +63,7 @@ struct recording {
 struct gap {
     std::uint64_t offset = 0;                ///< of the first byte after it, in the stream
     std::optional<std::uint64_t> missing{};  ///< bytes, if their number is known
-    std::string_view reason{};               ///< flags of an AUX record; empty: no record has one
+    std::string_view reason{};               ///< flags of an AUX record; empty: none says it
 };
 
 /// Bytes in which tracing was off for a while, as an AUX record says. None is missing.
@@ -213,7 +213,7 @@ private:
         (void)std::signal(SIGBUS, on_bus_error);
         return true;
     }
-    /// `realloc` moves large blocks without copying them.
+    /// Reads all bytes of a pipe. `realloc` moves large blocks without copying them.
     void read(tool::input& from, std::string_view head) {
         std::size_t room = std::size_t{1} << 20;
         owned_.reset(static_cast<std::uint8_t*>(std::malloc(room)));
@@ -239,7 +239,7 @@ private:
 
 // ------------------------------------------------------------------------------------ containers
 
-/// The streams of a file of several. It owns the bytes.
+/// The streams of a file, and its bytes, which it owns.
 struct container {
     std::unique_ptr<memory> from{};
     std::string name{};    ///< of the file
@@ -431,8 +431,7 @@ inline void read_winipt(container& to) {
         }
         made.how.clock.tsc_numerator = one.tsc_ratio;
         made.how.clock.tsc_denominator = one.tsc_ratio == 0 ? 0 : 1;
-        // What the ring has before its oldest byte is overwritten. If the ring was never full, the
-        // first piece has no PSB.
+        // The ring continues at its start. If it was never full, the first piece has no PSB.
         made.pieces = {{.bytes = one.older()}, {.bytes = one.newer()}};
         made.recorded = made.bytes();
         to.streams.push_back(std::move(made));
@@ -484,7 +483,7 @@ public:
         return std::make_unique<memory>(input_, head());
     }
 
-    /// As those of `tool::input`.
+    // These do the same as those of `tool::input`.
     auto read(void* to, std::size_t size) -> std::size_t {
         std::size_t const ready = std::min(size, head_size_ - used_);
         if (ready != 0) { std::memcpy(to, head_ + used_, ready); }

@@ -109,7 +109,7 @@ private:
 
     // ------------------------------------------------------------------------------ time
 
-    /// Times before the first TSC are relative: these events wait for it.
+    /// Writes an event, or keeps it until the first TSC: times before it are relative.
     void add(trace::event const& one, bool is_on, bool is_absolute) {
         if (!has_scale_) [[unlikely]] {
             if (!is_absolute && early_.size() < max_early) {
@@ -145,7 +145,7 @@ private:
     [[nodiscard]] auto ticks_of(trace::event const& one) const -> std::uint64_t {
         return how_.to_ns.is_known() ? how_.to_ns.ns(one.when.tsc) : one.when.tsc;
     }
-    /// No event is earlier than one before it.
+    /// Moves the time to that of an event, but not back.
     void move_to(trace::event const& one) {
         if (has_tsc_ && one.when.is_guest) { return; }  // it is no time of the host
         std::uint64_t const here = has_tsc_ ? ticks_of(one) : one.offset;
@@ -194,7 +194,7 @@ private:
         }
         out_.line_done();
     }
-    /// A gap ends the traced interval.
+    /// Writes a gap, which ends the traced interval.
     void write_gap(trace_file::gap const& which) {
         if (!has_tsc_ && which.offset > now_) { now_ = which.offset; }
         if (is_open_) { end_slice(flow_track); }

@@ -56,7 +56,7 @@ struct settings {
     trace_file::stream const* from = nullptr;  ///< nullptr: a raw trace
     unsigned* inputs = nullptr;                ///< how many traces were begun, this one included
 
-    /// Each packet depends on all packets before it.
+    /// True if what is printed for a packet depends on all packets before it.
     [[nodiscard]] auto is_sequential() const -> bool {
         return time || what == form::events || what == form::chrome_trace;
     }

@@ -234,7 +234,8 @@ private:
         std::map<std::uint64_t, std::size_t> children{};
     };
 
-    /// `stack` is that of the callers. A name has no separator.
+    /// Prints the stacks from a node on. `stack` is that of its callers. In a name, `:` replaces
+    /// the separator.
     void print(std::size_t at, std::string& stack) {
         auto const& of = nodes_[at];
         auto const size = stack.size();

@@ -249,8 +249,8 @@ private:
             is_part ? part_of_block(code, whole.first, signal.at, x86::code_width::bits_64) : whole,
             signal);
     }
-    /// Only an instruction that raised a fault stops in a block. One that begins a block raised it,
-    /// too, unless the block led to itself.
+    /// True if the instruction at which the thread ends raised a fault: only such a one stops in a
+    /// block. One that begins a block raised it, too, unless the block led to itself.
     static auto is_fault(thread_death const& death, code_block const& block) -> bool {
         if (vector_of(static_cast<int>(death.signal)) == 0 && death.signal != SIGFPE) {
             return false;

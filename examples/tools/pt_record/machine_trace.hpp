@@ -44,7 +44,7 @@ public:
                            now.instruction.kind == instruction_class::mwait;
         on(action::exception{.at = waits ? now.next() : now.at, .to = to, .after = after});
     }
-    /// Code has changed: shows an interrupt before the instruction at `ip`.
+    /// Shows that code has changed, by an interrupt before the instruction at `ip`.
     void mark(std::uint64_t ip) {
         on(action::interrupt{.next = ip, .to = ip, .after = unit_.state().code});
     }

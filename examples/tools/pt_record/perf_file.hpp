@@ -101,8 +101,9 @@ inline auto size_without_pads(std::string const& path) -> std::uint64_t {
     }
     return 0;
 }
-/// A thread may run before its parent writes the event of the fork, and both may be killed before.
-/// The event gets a time before all times of the thread, which perf rounds.
+/// Moves or adds events of forks: a thread may run before its parent writes the event of the fork,
+/// and both may be killed before. The event gets a time before all times of the thread, which perf
+/// rounds.
 inline void order_forks(std::vector<process_event>& events) {
     constexpr std::uint64_t rounding = 1000;  // nanoseconds
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> starts;

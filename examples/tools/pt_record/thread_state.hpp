@@ -30,7 +30,7 @@ struct begun_block {
 
     static constexpr unsigned size_bits = 13;
     static constexpr std::uint64_t max_bytes = (std::uint64_t{1} << size_bits) - 1;
-    /// `journal` is a size of the journal, including all code of the block.
+    /// Joins the size of the block and that of the journal, which includes all its code.
     static constexpr auto record_of(std::uint64_t size, std::uint64_t journal) -> std::uint64_t {
         return journal << size_bits | size;
     }
@@ -78,7 +78,8 @@ struct journal_parts {
     [[nodiscard]] auto base() const -> std::uint64_t {
         return count < 2 ? 0 : parts[count - 2].end;
     }
-    /// `process` continues after `bytes` of the last one. The oldest one makes room.
+    /// Adds the part of `process`, which begins after `bytes` of the last one. The oldest part is
+    /// dropped when there are too many.
     void add(int process, std::uint64_t bytes) {
         if (count != 0) { parts[count - 1].end = base() + bytes; }
         if (count == most) {

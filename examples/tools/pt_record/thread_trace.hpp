@@ -240,14 +240,14 @@ public:
         }
         deliver(signal);
     }
-    /// A part of a block has executed, and the rest follows.
+    /// Passes over a part of a block, which has executed. The rest of the block follows.
     void run_part(code_block const& part) { pass(part); }
     /// A signal interrupted the thread between two blocks.
     void deliver(delivered_signal const& signal) {
         using enum action::kernel_visit::reason;
         visit_kernel(signal, signal.is_fault ? exception : interrupt);
     }
-    /// Code has changed: shows an interrupt before the instruction at `ip`.
+    /// Shows that code has changed, by an interrupt before the instruction at `ip`.
     void mark(std::uint64_t ip) { deliver({.at = ip, .to = ip}); }
     /// The thread ends before the instruction at `ip`.
     void finish_at(std::uint64_t ip) {

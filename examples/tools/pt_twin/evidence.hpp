@@ -17,7 +17,8 @@ struct place {
     bool is_after_fall = false;
 };
 
-/// The maximum number of packets that show a privilege, which bounds the work for a difference.
+/// The maximum number of packets that are searched for a privilege, which bounds the work for a
+/// difference.
 constexpr std::size_t max_evidence = 20'000;
 
 /// Answers about packets by their indexes.
@@ -90,7 +91,7 @@ public:
             auto const in = psb_plus_at(all_, i);
             std::size_t const next = after_times(all_, in.next);
             if (!is_broadwell_) { return in.fup() && is_at(next, kind::tip_pge); }
-            // One for the rise, and one for TIP.PGE.
+            // Broadwell writes one PSB+ for the rise, and one for TIP.PGE.
             bool const has_context = in.pip() || in.tsx();
             if (in.fup() || !has_context || !is_at(next, kind::psb)) { return false; }
             auto const of_pge = psb_plus_at(all_, next);
@@ -122,7 +123,7 @@ public:
         bool const at_wrmsr = is_off && with_.filters.empty() && !with_.cr3_filter;
         if (at_wrmsr && !is_at(i, kind::psb) && !rises_at(i)) { os = false; }
         bool leaves = false;
-        bool is_out = false;  // with OS a PSB+ without PIP
+        bool is_out = false;  // a PSB+ without PIP shows, with OS, that ContextEn is 0
         bool has_kernel_ip = false;
         bool has_user_ip = false;
         std::uint64_t mode = 0;  // the last MODE.Exec since the last PSB
@@ -169,8 +170,8 @@ public:
         return {is_os, !is_os || !(leaves || is_out)};
     }
 
-    /// True if the TIP.PGE after some timing packets has a MODE.Exec that neither a change of the
-    /// mode nor a PSB explains, and no rise of TraceEn after this one can: GEN-181.
+    /// True if only a rise of TraceEn at these timing packets explains the MODE.Exec before the
+    /// next TIP.PGE: no change of the mode, no PSB and no later rise does. Source: GEN-181.
     [[nodiscard]] auto explains_mode(std::size_t i, privilege who,
                                      engine::generator_state const& now) const -> bool {
         for (std::size_t k = timing_at(all_, i).next; k < all_.size();) {

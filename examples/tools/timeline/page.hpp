@@ -95,7 +95,7 @@ public:
         fields_.begin("streams");
         out_ += '[';
     }
-    /// `calls` is the text that `call_lanes` appends for the trace; empty: without calls.
+    /// Adds a trace. `calls` is the text that `call_lanes` appends for it; empty: without calls.
     void add(stream const& one, std::string_view calls) {
         if (out_.back() != '[') { out_ += ','; }
         out_ += '{';
@@ -254,7 +254,7 @@ private:
         add_texts("text", one, &listed_event::text);
         out_ += '}';
     }
-    /// An empty text is 0.
+    /// Writes a text of each event; 0 for an empty one.
     void add_texts(std::string_view name, stream const& from, std::string listed_event::* text) {
         fields_.begin(name);
         out_ += '[';

@@ -66,7 +66,7 @@ struct part {
     void check() const {
         if (is_time && (from || to)) { throw tool::failure{"give --time, or --from and --to"}; }
     }
-    /// `base` is the first TSC of the page.
+    /// The part as a window of TSCs or offsets. `base` is the first TSC of the page.
     [[nodiscard]] auto window(std::uint64_t base, std::uint64_t tsc_hz) const -> calls::window {
         calls::window made;
         made.is_time = is_time;

@@ -102,8 +102,8 @@ public:
         (void)reader_.feed(bytes);
         read();
     }
-    /// Bytes are missing here: tracing is unknown up to the next PSB. `reason` are flags of an AUX
-    /// record.
+    /// Counts bytes that are missing here: tracing is unknown up to the next PSB. `reason` are
+    /// flags of an AUX record.
     void skip_gap(std::string_view reason) {
         gaps_ += 1;
         if (!reason.empty()) { told_gaps_ += 1; }
@@ -164,8 +164,8 @@ public:
     [[nodiscard]] auto has_psb() const -> bool { return packets_.of(packet::kind::psb) != 0; }
     /// The events have times: the trace has a TSC, and time passes.
     [[nodiscard]] auto is_timed() const -> bool { return is_timed_; }
-    /// Only TSC packets give times: MTCs and CYCs need numbers that are not known. Between TSC
-    /// packets the order of events is known, but not their times.
+    /// True if only TSC packets give times, because MTCs and CYCs need numbers that are not known.
+    /// Between TSC packets the order of events is known, but not their times.
     [[nodiscard]] auto is_only_ordered() const -> bool {
         auto const mtcs = packets_.of(packet::kind::mtc);
         auto const cycs = packets_.of(packet::kind::cyc);

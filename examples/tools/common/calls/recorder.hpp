@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// Makes the bars of a flame chart of what a walker reports.
+// Makes the bars of a flame chart from what a walker reports.
 
 #include "bars.hpp"
 #include "../traced/processes.hpp"
@@ -41,15 +41,15 @@ inline constexpr std::uint64_t missing_trace = 255;
 /// disabled in between, an instruction takes one TSC tick.
 class recorder {
 public:
-    recorder(std::size_t most, window part) : part_{part}, bars_{most} {}
+    recorder(std::size_t max_bars, window part) : part_{part}, bars_{max_bars} {}
     recorder(recorder const&) = delete;
     auto operator=(recorder const&) -> recorder& = delete;
 
-    /// Whether the trace is that of one thread. Only then a start of tracing at an unexpected IP is
-    /// the call of a signal handler.
+    /// Says whether the trace is that of one thread. Only then is a start of tracing at another IP
+    /// than that of the last stop the call of a signal handler.
     void set_one_thread(bool is_one_thread) { is_one_thread_ = is_one_thread; }
-    /// The packet whose branches or event follow, at an offset in the trace, and the thread that
-    /// executes.
+    /// Moves to the packet whose branches or event follow, at an offset in the trace, and to the
+    /// thread that executes.
     void move_to(std::uint64_t offset, trace::time const& when, thread_id thread) {
         place_offsets();
         if (is_new_time_) { place_times(time_.now); }
@@ -60,7 +60,7 @@ public:
         if (bars_.is_full() && pending_.empty()) { merge(); }
         if (!(thread_ == thread) || lanes_.empty()) { change_to(thread); }
     }
-    // As a sink.
+    // What a walker calls: the functions of a sink.
     void block(flow::executed_block const& one) {
         if (lane_ == nullptr) { return; }
         if (lane_->open.empty()) { open_before(*lane_, one.ip); }
@@ -90,14 +90,14 @@ public:
         lane_->stack.gap(one);
         reached_ = {count_, offset_.now, time_.now};
     }
-    /// Bytes of the trace are missing.
+    /// Ends what is known of all threads, because bytes of the trace are missing.
     void lose() {
         ++gaps_;
         end_run();
         is_trace_missing_ = true;
         for_each_lane([](lane& one) { one.stack.gap({}); });
     }
-    /// The end of the trace.
+    /// Ends all bars at the end of the trace.
     void finish() {
         end_run();
         for_each_lane([&](lane& one) {
@@ -121,7 +121,7 @@ public:
     [[nodiscard]] auto gaps() const -> std::uint64_t { return gaps_; }
     /// Calls above the highest level.
     [[nodiscard]] auto left_out() const -> std::uint64_t { return left_out_ + bars_.left_out(); }
-    /// Times count from this TSC; nothing if no TSC came.
+    /// True if a TSC came. Times count from the first one.
     [[nodiscard]] auto has_time() const -> bool { return has_time_; }
     [[nodiscard]] auto first_time() const -> std::uint64_t { return first_time_; }
 
@@ -160,7 +160,7 @@ private:
         bool has_begun = false;
         moment first{};
     };
-    /// An end of a bar whose time, and maybe whose offset, is not placed.
+    /// The begin or the end of a bar, whose time, and maybe whose offset, is not known yet.
     struct pending {
         std::size_t bar;
         bool is_end;
@@ -172,6 +172,7 @@ private:
         std::uint64_t before = 0;
         std::uint64_t now = 0;
     };
+    /// The last place at which it is known what is executed.
     struct reached {
         std::uint64_t count = 0;
         std::uint64_t offset = 0;
@@ -292,7 +293,7 @@ private:
 
     // ------------------------------------------------------------------------------ positions
 
-    /// No time is lower than one before. The TSC of a guest is no time of the host.
+    /// Sets the time of the packet, but not back. The TSC of a guest is no time of the host.
     void set_time(trace::time const& when) {
         if (!when.is_absolute() || when.is_guest) { return; }
         is_new_time_ = !has_time_;
@@ -365,7 +366,7 @@ private:
     run offset_{};
     run time_{};
     bool is_new_time_ = false;  ///< the current packet is the first one with this time
-    reached reached_{};         ///< where it is known what is executed: up to this packet
+    reached reached_{};
     std::vector<pending> pending_{};
     std::size_t placed_ = 0;  ///< of `pending_`, those whose offset is placed
     bool has_time_ = false;

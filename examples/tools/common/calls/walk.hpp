@@ -85,7 +85,7 @@ public:
         end_ += bytes.size();
         (void)walker_->run(to_);
     }
-    /// Bytes are missing here.
+    /// Skips bytes that are missing here.
     void skip_gap() {
         end_part();
         to_.lose();

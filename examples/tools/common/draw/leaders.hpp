@@ -32,9 +32,9 @@ public:
 
     /// Assigns a side and a level to each label, so that no label overlaps a line or another label.
     ///
-    /// A label goes to the left of its line if there is room, else to the right. Left labels are
-    /// placed from left to right and right labels from right to left, so a line never crosses a
-    /// label that is already placed.
+    /// Places the labels: to the left of their lines if there is room, else to the right. Left
+    /// labels are placed from left to right and right labels from right to left, so a line never
+    /// crosses a label that is already placed.
     constexpr void place(unsigned gap) noexcept {
         unsigned taken = 0;
         for (unsigned i = 0; i < count_; ++i) {

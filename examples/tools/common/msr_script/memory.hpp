@@ -43,7 +43,7 @@ public:
 
     /// The fabric takes all bytes.
     auto send(ptspec::byte_view bytes) -> std::size_t { return bytes.size(); }
-    /// All bytes must be 0.
+    /// Stores trace, whose bytes must all be 0, over words that were put.
     auto store(std::uint64_t address, ptspec::byte_view bytes) -> std::size_t {
         if (bytes.empty()) { return 0; }
         std::uint64_t const last = address + (bytes.size() - 1);

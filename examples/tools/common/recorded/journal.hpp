@@ -17,8 +17,8 @@
 // The code bytes that a recorded process executed, in the order in which they were first executed.
 namespace pt_record {
 
-/// A moment in the execution of a thread: the number of TNTs before it, the number of branches in
-/// the next TNT before it, and the size of the trace.
+/// A moment in the execution of a thread: the number of TNTs before it, the branches of the next
+/// TNT that were executed before it, and the size of the trace.
 struct moment {
     std::size_t tnts = 0;
     unsigned branches = 0;
@@ -120,7 +120,7 @@ class code_pages {
 public:
     static constexpr unsigned page_bits = 12;
     static constexpr std::size_t page_bytes = std::size_t{1} << page_bits;
-    /// Code in others is absent: a journal may be malicious.
+    /// The limit on pages, as a journal may be malicious. Code in further pages is absent.
     static constexpr std::size_t max_pages = std::size_t{1} << 18;
 
     /// A part of a record.
@@ -133,7 +133,7 @@ public:
     struct page {
         /// The first value of each byte.
         std::array<std::uint8_t, page_bytes> bytes{};
-        /// The number of known bytes from each byte, within the page: 255 for more.
+        /// The number of known bytes from each byte on, within the page; 255 also for more.
         std::array<std::uint8_t, page_bytes> known{};
         bool has_versions = false;
         std::vector<piece> versions{};  ///< in the order of the records
@@ -167,7 +167,7 @@ public:
 
     [[nodiscard]] auto all_records() const -> std::vector<code_record> const& { return records_; }
     [[nodiscard]] auto has_versions() const -> bool { return has_versions_; }
-    /// The number of the first `count` records that are in pages with versions.
+    /// How many of the first `count` records are in pages with versions.
     [[nodiscard]] auto changes_before(std::size_t count) const -> std::uint32_t {
         return changes_[count];
     }
@@ -220,7 +220,8 @@ public:
         }
     }
 
-    /// The moment matters only if some page has versions. Returns how often bytes have changed.
+    /// Advances to a moment, which matters only if some page has versions. Returns how many records
+    /// before it may have changed bytes.
     auto advance(moment now) -> std::uint32_t {
         while (next_own_ < own_.size() && own_[next_own_].when <= now) { ++next_own_; }
         limit_ = next_own_ < own_.size() ? own_[next_own_].record : of_.all_records().size();
@@ -243,7 +244,7 @@ public:
     }
 
 private:
-    /// The bytes of a page that has versions, after the first `next` of them.
+    /// The bytes of a page that has versions, with the first `next` of them applied.
     struct version {
         std::array<std::uint8_t, code_pages::page_bytes> bytes;
         std::size_t next = 0;
@@ -266,7 +267,7 @@ private:
     std::array<view, 1024> recent_{};
     std::unordered_map<std::uint64_t, std::unique_ptr<version>> versions_{};
 
-    /// A page as it is now.
+    /// Returns a page as it is at the present moment.
     auto view_of(std::uint64_t number) -> view const& {
         auto& found = recent_[number % recent_.size()];
         if (found.number != number) { found = made_view(number); }

@@ -58,6 +58,7 @@ constexpr auto near_branch(event_run<Processor>& run) -> string_view {
     } else if (e.kind == "JMP") {
         run.execute(action::indirect_jump{to});
     } else {
+        // Nested calls return to different addresses.
         auto const back = nested ? 0x505 + 0x10 * run.code.depth : next_ip;
         run.code.push(back);
         if (direct) {
