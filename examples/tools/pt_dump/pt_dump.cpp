@@ -91,7 +91,8 @@ A line of the listing is `OFFSET name len=N field=value...`; the offset is hexad
 `OFFSET !error code=... rule=RULE: text`; left=N after the code is the number of bytes of a packet
 that the end of the trace cuts off. After other damage, reading continues at the next PSB, `OFFSET
 !resync skipped=N`, or ends, `OFFSET !nosync skipped=N`: N bytes from the damage on are not read.
-A listing does not check the order of packets: see --events and --check.
+Where bytes are missing, what follows may be read as other packets: damage begins later, or is not
+found. A listing does not check the order of packets: see --events and --check.
 
 A file of several streams is read stream by stream, with `# FILE stream N: cpu C` or `tid T (COMM)`
 before each. Pieces of a stream that continue each other are read as one. Where bytes are missing

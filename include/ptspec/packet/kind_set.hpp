@@ -20,7 +20,7 @@ struct kind_set {
     friend constexpr auto operator==(kind_set, kind_set) noexcept -> bool = default;
 };
 static_assert(kind_count <= 8 * sizeof(kind_set::mask),
-              "the last kind has no bit: widen kind_set::mask");
+              "the last kind has no bit: widen kind_set::mask, and give kind::none none there");
 
 /// The set of these kinds.
 [[nodiscard]] constexpr auto kinds_of(same_as<kind> auto... kinds) noexcept -> kind_set {
