@@ -353,7 +353,8 @@ constexpr auto terminate(char const* from) noexcept -> terminated<Size> {
     return copy;
 }
 
-/// A value without a name is spelled as a cast: `(ptspec::reg::addr_cfg)3`.
+/// Returns the name of an enumerator, or nothing: a value without a name is spelled as a cast,
+/// `(ptspec::reg::addr_cfg)3`.
 constexpr auto if_it_is_a_name(text name) noexcept -> text {
     char const first = name.size() == 0 ? '0' : name.data()[0];
     return first == '(' || first == '-' || (first >= '0' && first <= '9') ? text{} : name;

@@ -74,7 +74,7 @@ public:
             destination += size;
         });
     }
-    /// Bytes before the memory are not written.
+    /// Writes bytes at an offset of the trace, but for those before the memory.
     constexpr void write(uint64_t offset, byte_view bytes) noexcept {
         if (offset < begin_) {
             uint64_t const missing = begin_ - offset;

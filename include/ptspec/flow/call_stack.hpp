@@ -193,8 +193,8 @@ private:
         leave(0, from, ip);
         return true;
     }
-    /// A jump to the start of a function is a tail call; one into an open function returns from the
-    /// frames above it.
+    /// Takes a jump: one to the start of a function is a tail call; one into an open function
+    /// returns from the frames above it.
     constexpr void enter_middle([[maybe_unused]] flow::edge const& one) {
         if constexpr (knows_functions<Sink>) {
             if (size_ == 0) { return; }

@@ -123,7 +123,7 @@ struct xsave_pt_state {
         return changed;
     }
 
-    /// If false, XRSTORS of this state raises #GP(0).
+    /// True if all reserved quadwords are 0. If not, XRSTORS of this state raises #GP(0).
     [[nodiscard]] constexpr auto reserved_quadwords_are_zero() const noexcept -> bool {
         return [this]<class... Rows>(type_list<Rows...>) {
             row_kind const kinds[] = {Rows::kind...};

@@ -96,7 +96,7 @@ public:
         return found.broken;
     }
 
-    /// Packets may be lost here: times have no upper bound until the next TSC.
+    /// Removes the upper bound of times until the next TSC, because packets may be lost here.
     constexpr void lose() noexcept {
         uint64_t const anchor = state_.estimate(0).tsc;
         state_.point.cycles = 0;

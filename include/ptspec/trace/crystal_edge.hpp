@@ -41,7 +41,7 @@ public:
         return mtc << mtc_freq_;
     }
 
-    /// Times without a TSC count from here.
+    /// Starts to count times without a TSC, from this CTC on.
     constexpr void start_at(uint32_t ctc) noexcept { ctc_ = ctc; }
     /// Takes a TSC. No edge is known until its TMA.
     constexpr void restart(uint64_t tsc) noexcept {

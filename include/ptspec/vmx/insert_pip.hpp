@@ -32,7 +32,7 @@ struct guest_memory {
     constexpr auto store(uint64_t address, byte_view bytes) noexcept -> size_t {
         return memory.store(address, bytes);
     }
-    /// A guest without a fabric that takes bytes has no room in it.
+    /// Sends bytes to the fabric of the guest; without one, 0 of them.
     constexpr auto send([[maybe_unused]] byte_view bytes) noexcept -> size_t {
         if constexpr (fabric_port<Memory>) { return memory.send(bytes); }
         return 0;

@@ -57,8 +57,8 @@ private:
                    .cpu = entry->cpu,
                    .recorded = found.trace});
     }
-    /// If the thread and the processor of an AUX record cannot be read, the record can still belong
-    /// to the only stream.
+    /// Adds an AUX record. If its thread and processor cannot be read, it can still belong to the
+    /// only stream.
     constexpr void add_aux(record found) noexcept {
         sample_format ignored;
         (void)events_.complete(found, ignored);

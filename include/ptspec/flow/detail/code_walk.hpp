@@ -100,7 +100,7 @@ public:
         if (gap_.why != gap_reason::none) [[unlikely]] { end_gap(sink, is_known, ip, lost); }
     }
 
-    /// No packet was read before this offset.
+    /// Counts the bytes before this offset as a gap, because no packet of them was read.
     constexpr void count_unread(uint64_t end) noexcept {
         if (gap_.why == gap_reason::none) { gaps_.add_bytes(0, end); }
     }

@@ -20,7 +20,7 @@ public:
         has_tsc_ = has_base_ = false;
         lose();
     }
-    /// Packets are lost.
+    /// Forgets the last MTC and TMA, because packets are lost.
     constexpr void lose() noexcept {
         has_mtc_ = has_tma_ = may_have_tma_ = has_jump_ = is_mtc_ = may_not_repeat_ = false;
     }

@@ -57,7 +57,7 @@ struct binder_state {
     [[nodiscard]] constexpr auto is_any_of(packet::kind_set kinds) const noexcept -> bool {
         return kinds.has(here.kind);
     }
-    /// Only the first violation of a packet counts.
+    /// Records a violation. Only the first one of a packet counts.
     constexpr void violate(rule broken, pending_packet const& packet) noexcept {
         if (violated.broken == rule::none) { violated = {packet.offset, broken, packet.kind}; }
     }

@@ -161,7 +161,8 @@ struct event_state {
 
     // ------------------------------------------------------------------------- losses
 
-    /// Packets are lost: what is pending stays incomplete.
+    /// Adds the event of an item that is no packet. Packets may be lost there, so what is pending
+    /// stays incomplete.
     constexpr void lose(event_type what, item const& got) noexcept {
         settle(binds.end_doubt());
         leave_event();

@@ -134,7 +134,8 @@ private:
     /// Writes packets through the table, and returns how many: up to the first that the table does
     /// not accept, or for which there might be no room.
     ///
-    /// No branch depends on the packet kind, which is unpredictable.
+    /// Writes packets, and returns how many. No branch depends on the kind of a packet, which is
+    /// unpredictable.
     constexpr auto put_by_table(packet::any_packet const* first, size_t count) noexcept -> size_t {
         if constexpr (derived_from<Sink, byte_buffer>) {
             size_t const max_packets = sink_.room() / detail::lookahead_bytes;

@@ -130,7 +130,8 @@ private:
         if (out.is_cut) { return start_at(one, one.packet.as<packet::tip_pge>().has_ip()); }
         put_target<packet::tip_pge>(one);
     }
-    /// If tracing is off in the result, it starts at the IP of the TIP. Source: PKT-070, PKT-076.
+    /// Puts a TIP, or starts tracing at its IP where it is off in the result. Source: PKT-070,
+    /// PKT-076.
     constexpr void put_tip(part_packet const& one) noexcept {
         start_if_known(one.offset);
         if (out.is_cut) { return start_at(one, one.packet.as<packet::tip>().has_ip()); }

@@ -48,7 +48,7 @@ private:
         side_.take(pip);
         out().is_kept = side_.is_kept();
     }
-    /// A side may have been left, and a PIP must show which one executes.
+    /// Forgets which side executes, which may have changed, until a PIP shows it.
     constexpr void forget_side() noexcept {
         side_.lose();
         out().is_kept = false;
@@ -94,7 +94,7 @@ private:
         out().set_limit(psb);
         out().put(packet::ovf{}, psb);  // if there is room
     }
-    /// Packets are lost, perhaps those of a VM transition.
+    /// Drops what waits for lost packets, and cuts the trace if a VM transition may be among them.
     constexpr void lose_track() noexcept {
         forget();
         out().after_ovf = true;

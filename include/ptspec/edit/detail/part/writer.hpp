@@ -126,7 +126,7 @@ public:
         kept_ -= end_ - end;
         end_ = end;
     }
-    /// Nothing is written after this.
+    /// Fills the rest of the bytes with PADs. Nothing is written after this.
     constexpr void finish() noexcept { bytes_.pad(end_, bytes_.size()); }
 
 private:
