@@ -176,7 +176,7 @@ public:
     void wake(unsigned state) {
         if (trigger_ && set_.pwr_evt_en) { add(what::pwrx, state); }
     }
-    /// Packets are lost, including the pending TNT bits. GEN-225
+    /// Loses packets, including the pending TNT bits: GEN-225.
     void overflow(std::size_t held) {
         if (!trigger_) { return; }
         in_overflow_ = true;

@@ -725,7 +725,7 @@ private:
     [[nodiscard]] auto is_good() const -> bool {
         return guest_.ram.wrong == nullptr && !guest_.is_cut;
     }
-    /// No bytes stay in the buffer, so that both processors can be compared after a fault.
+    /// True if no bytes stay in the buffer, so that both processors can be compared after a fault.
     [[nodiscard]] auto drains_at_once() const -> bool {
         return options_.drained_at_once == ~std::size_t{0};
     }
@@ -797,8 +797,8 @@ private:
             default: return take_action(action::indirect_jump{to << from_.roll(20)});
         }
     }
-    /// A page is gone: the VMM shadows the guest's output with the page elsewhere in the host. The
-    /// unit keeps the bytes that are not stored.
+    /// Resumes after a page is gone: the VMM moves it elsewhere in the host, and shadows the output
+    /// of the guest again. The unit keeps the bytes that are not stored.
     void resume(port_fault fault) {
         auto& ram = guest_.ram;
         while (fault.happened && is_good()) {

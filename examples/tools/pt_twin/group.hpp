@@ -77,7 +77,7 @@ public:
         }
         return true;
     }
-    /// `reported` is the count that TMA reports, if the action has one.
+    /// The moments of all items. `reported` is the count that TMA reports, if the action has one.
     [[nodiscard]] auto all(std::optional<std::uint64_t> reported) const -> moments {
         using action::due_mtc;
         moments made;

@@ -157,7 +157,7 @@ auto read_all(options const& how) -> msr_script::session {
     return in;
 }
 
-/// Each page with a word can be a table of 512 entries. Rejects more pages than can be drawn.
+/// Rejects more pages than can be drawn: each page with a word can be a table of 512 entries.
 void check_pages(msr_script::physical_memory const& memory) {
     constexpr std::size_t most = 2048;
     std::size_t pages = 0;
