@@ -392,7 +392,8 @@ constexpr auto terminate(char const* from) noexcept -> terminated<Size> {
     return copy;
 }
 
-/// A value without a name is spelled as a cast: `(ptspec::reg::addr_cfg)3`.
+/// Returns the name of an enumerator, or nothing: a value without a name is spelled as a cast,
+/// `(ptspec::reg::addr_cfg)3`.
 constexpr auto if_it_is_a_name(text name) noexcept -> text {
     char const first = name.size() == 0 ? '0' : name.data()[0];
     return first == '(' || first == '-' || (first >= '0' && first <= '9') ? text{} : name;
@@ -2720,7 +2721,7 @@ struct xsave_pt_state {
         return changed;
     }
 
-    /// If false, XRSTORS of this state raises #GP(0).
+    /// True if all reserved quadwords are 0. If not, XRSTORS of this state raises #GP(0).
     [[nodiscard]] constexpr auto reserved_quadwords_are_zero() const noexcept -> bool {
         return [this]<class... Rows>(type_list<Rows...>) {
             row_kind const kinds[] = {Rows::kind...};
@@ -4411,7 +4412,7 @@ namespace ptspec::packet {
 ///
 /// Shape:  4 bytes: 02H 03H, the ratio, one reserved byte.
 /// Units:  CoreBusRatio multiplies the bus clock; 0 decodes, but gives no information about time.
-/// Errors: truncated. A set reserved bit is ignored when read and 0 when written.
+/// Errors: truncated. Reserved bits are ignored when read, and written as 0.
 /// Source: SDM vol. 3, "Core:Bus Ratio (CBR) Packet"; PKT-105, PKT-106.
 struct cbr : packet_word<cbr, 4> {
     static constexpr facts about{
@@ -5051,7 +5052,7 @@ struct kind_set {
     friend constexpr auto operator==(kind_set, kind_set) noexcept -> bool = default;
 };
 static_assert(kind_count <= 8 * sizeof(kind_set::mask),
-              "the last kind has no bit: widen kind_set::mask");
+              "the last kind has no bit: widen kind_set::mask, and give kind::none none there");
 
 /// The set of these kinds.
 [[nodiscard]] constexpr auto kinds_of(same_as<kind> auto... kinds) noexcept -> kind_set {
@@ -13477,7 +13478,7 @@ struct binder_state {
     [[nodiscard]] constexpr auto is_any_of(packet::kind_set kinds) const noexcept -> bool {
         return kinds.has(here.kind);
     }
-    /// Only the first violation of a packet counts.
+    /// Records a violation. Only the first one of a packet counts.
     constexpr void violate(rule broken, pending_packet const& packet) noexcept {
         if (violated.broken == rule::none) { violated = {packet.offset, broken, packet.kind}; }
     }
@@ -14686,7 +14687,7 @@ public:
         return mtc << mtc_freq_;
     }
 
-    /// Times without a TSC count from here.
+    /// Starts to count times without a TSC, from this CTC on.
     constexpr void start_at(uint32_t ctc) noexcept { ctc_ = ctc; }
     /// Takes a TSC. No edge is known until its TMA.
     constexpr void restart(uint64_t tsc) noexcept {
@@ -16743,7 +16744,7 @@ public:
         return found.broken;
     }
 
-    /// Packets may be lost here: times have no upper bound until the next TSC.
+    /// Removes the upper bound of times until the next TSC, because packets may be lost here.
     constexpr void lose() noexcept {
         uint64_t const anchor = state_.estimate(0).tsc;
         state_.point.cycles = 0;
@@ -17243,7 +17244,8 @@ struct event_state {
 
     // ------------------------------------------------------------------------- losses
 
-    /// Packets are lost: what is pending stays incomplete.
+    /// Adds the event of an item that is no packet. Packets may be lost there, so what is pending
+    /// stays incomplete.
     constexpr void lose(event_type what, item const& got) noexcept {
         settle(binds.end_doubt());
         leave_event();
@@ -19021,7 +19023,8 @@ private:
     /// Writes packets through the table, and returns how many: up to the first that the table does
     /// not accept, or for which there might be no room.
     ///
-    /// No branch depends on the packet kind, which is unpredictable.
+    /// Writes packets, and returns how many. No branch depends on the kind of a packet, which is
+    /// unpredictable.
     constexpr auto put_by_table(packet::any_packet const* first, size_t count) noexcept -> size_t {
         if constexpr (derived_from<Sink, byte_buffer>) {
             size_t const max_packets = sink_.room() / detail::lookahead_bytes;
@@ -19475,7 +19478,7 @@ public:
             destination += size;
         });
     }
-    /// Bytes before the memory are not written.
+    /// Writes bytes at an offset of the trace, but for those before the memory.
     constexpr void write(uint64_t offset, byte_view bytes) noexcept {
         if (offset < begin_) {
             uint64_t const missing = begin_ - offset;
@@ -20188,7 +20191,7 @@ public:
         kept_ -= end_ - end;
         end_ = end;
     }
-    /// Nothing is written after this.
+    /// Fills the rest of the bytes with PADs. Nothing is written after this.
     constexpr void finish() noexcept { bytes_.pad(end_, bytes_.size()); }
 
 private:
@@ -20343,7 +20346,8 @@ private:
         if (out.is_cut) { return start_at(one, one.packet.as<packet::tip_pge>().has_ip()); }
         put_target<packet::tip_pge>(one);
     }
-    /// If tracing is off in the result, it starts at the IP of the TIP. Source: PKT-070, PKT-076.
+    /// Puts a TIP, or starts tracing at its IP where it is off in the result. Source: PKT-070,
+    /// PKT-076.
     constexpr void put_tip(part_packet const& one) noexcept {
         start_if_known(one.offset);
         if (out.is_cut) { return start_at(one, one.packet.as<packet::tip>().has_ip()); }
@@ -20482,7 +20486,7 @@ private:
         side_.take(pip);
         out().is_kept = side_.is_kept();
     }
-    /// A side may have been left, and a PIP must show which one executes.
+    /// Forgets which side executes, which may have changed, until a PIP shows it.
     constexpr void forget_side() noexcept {
         side_.lose();
         out().is_kept = false;
@@ -20528,7 +20532,7 @@ private:
         out().set_limit(psb);
         out().put(packet::ovf{}, psb);  // if there is room
     }
-    /// Packets are lost, perhaps those of a VM transition.
+    /// Drops what waits for lost packets, and cuts the trace if a VM transition may be among them.
     constexpr void lose_track() noexcept {
         forget();
         out().after_ovf = true;
@@ -29837,7 +29841,7 @@ struct guest_memory {
     constexpr auto store(uint64_t address, byte_view bytes) noexcept -> size_t {
         return memory.store(address, bytes);
     }
-    /// A guest without a fabric that takes bytes has no room in it.
+    /// Sends bytes to the fabric of the guest; without one, 0 of them.
     constexpr auto send([[maybe_unused]] byte_view bytes) noexcept -> size_t {
         if constexpr (fabric_port<Memory>) { return memory.send(bytes); }
         return 0;
@@ -31503,8 +31507,8 @@ private:
         leave(0, from, ip);
         return true;
     }
-    /// A jump to the start of a function is a tail call; one into an open function returns from the
-    /// frames above it.
+    /// Takes a jump: one to the start of a function is a tail call; one into an open function
+    /// returns from the frames above it.
     constexpr void enter_middle([[maybe_unused]] flow::edge const& one) {
         if constexpr (knows_functions<Sink>) {
             if (size_ == 0) { return; }
@@ -32010,7 +32014,7 @@ public:
         if (gap_.why != gap_reason::none) [[unlikely]] { end_gap(sink, is_known, ip, lost); }
     }
 
-    /// No packet was read before this offset.
+    /// Counts the bytes before this offset as a gap, because no packet of them was read.
     constexpr void count_unread(uint64_t end) noexcept {
         if (gap_.why == gap_reason::none) { gaps_.add_bytes(0, end); }
     }
