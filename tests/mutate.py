@@ -325,8 +325,10 @@ class Workspace:
         tables = self.root / "tests/support/spec_tables.py"
         if tables.is_file():
             self.generated.mkdir()
-            subprocess.run([sys.executable, "-B", tables, "packets", self.root / "tests/spec",
-                            self.generated / "spec_tables.hpp"], check=True)
+            for what, name in (("packets", "spec_tables"), ("cases", "rc_cases"),
+                               ("outputs", "oc_cases"), ("traces", "tc_cases")):
+                subprocess.run([sys.executable, "-B", tables, what, self.root / "tests/spec",
+                                self.generated / f"{name}.hpp"], check=True)
         command = self.words("{cxx} -std=c++20 -O0 -I {include} -I {root}/tests -I {root} {flags} "
                              "-c {test} -o {main}", self.root / "include",
                              self.root / "tests/support/main.cpp", self.scratch)
@@ -360,10 +362,11 @@ class Workspace:
         if own.is_file():
             head = own.read_text(encoding="utf-8").partition("#include")[0]
             return [own, *(self.root / name for name in re.findall(r"\btests/[\w/]+\.cpp", head))]
-        if header.parent.name != "detail":
+        if "detail" not in header.relative_to(include).parts:
             return []
         line = f"#include <{header.relative_to(include)}>"
-        users = [user for user in sorted(header.parent.parent.rglob("*.hpp"))
+        wing = next(folder.parent for folder in header.parents if folder.name == "detail")
+        users = [user for user in sorted(wing.rglob("*.hpp"))
                  if line in user.read_text(encoding="utf-8")]
         return list(dict.fromkeys(test for user in users for test in self.mirrors(user)))
 
