@@ -3,7 +3,7 @@
 
 // What the two plugins for QEMU share: blocks as they are translated, and the directory.
 
-#include "qemu_plugin.h"
+#include "../common/qemu_plugin.h"
 #include "thread_trace.hpp"
 
 #include <atomic>

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// The emulated processor as the trace unit needs it: its state, memory and interrupt.
+
+#include "machine_hooks.h"
+
+#include <ptspec/base/ports.hpp>
+#include <ptspec/engine/action/execution_context.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace machine {
+
+using namespace ptspec;
+using cpu::code_width;
+
+/// The state of a processor in the emulator. Valid between two instructions.
+class guest_state {
+public:
+    guest_state() = default;
+    explicit guest_state(unsigned cpu)
+        : at_{static_cast<unsigned char const*>(machine_state(cpu))},
+          where_{machine_state_layout()} {}
+
+    /// RIP, without the base of CS.
+    [[nodiscard]] auto ip() const -> std::uint64_t { return word(where_->eip); }
+    /// The base of CS; 0 in 64-bit code.
+    [[nodiscard]] auto code_base() const -> std::uint64_t {
+        return width() == code_width::bits_64 ? 0 : word(where_->cs_base);
+    }
+    [[nodiscard]] auto linear_ip() const -> std::uint64_t { return ip() + code_base(); }
+    [[nodiscard]] auto cr3() const -> std::uint64_t { return word(where_->cr3); }
+    [[nodiscard]] auto width() const -> code_width {
+        // Hidden flags of QEMU: CS64 is bit 15, CS32 bit 4.
+        std::uint32_t const flags = hidden_flags();
+        return (flags >> 15 & 1) != 0  ? code_width::bits_64
+               : (flags >> 4 & 1) != 0 ? code_width::bits_32
+                                       : code_width::bits_16;
+    }
+    [[nodiscard]] auto cpl() const -> std::uint8_t {
+        return static_cast<std::uint8_t>(hidden_flags() & 3);
+    }
+    [[nodiscard]] auto is_watched() const -> bool { return (hidden_flags() & MACHINE_TRACED) != 0; }
+    [[nodiscard]] auto context() const -> engine::execution_context {
+        constexpr std::uint64_t pe = 1, pae = 1U << 5, lma = 1U << 10, if_flag = 1U << 9,
+                                vm = 1U << 17;
+        std::uint64_t const flags = word(where_->eflags);
+        engine::execution_context now;
+        now.cr3 = cr3();
+        now.cs_base = code_base();
+        now.cpl = cpl();
+        now.width = width();
+        now.real_mode = (word(where_->cr0) & pe) == 0;
+        now.virtual_8086 = (flags & vm) != 0;
+        now.pae = (word(where_->cr4) & pae) != 0 && (word(where_->efer) & lma) == 0;
+        now.IF = (flags & if_flag) != 0;
+        return now;
+    }
+
+private:
+    [[nodiscard]] auto word(std::size_t offset) const -> std::uint64_t {
+        std::uint64_t value = 0;
+        std::memcpy(&value, at_ + offset, sizeof value);
+        return value;
+    }
+    [[nodiscard]] auto hidden_flags() const -> std::uint32_t {
+        std::uint32_t value = 0;
+        std::memcpy(&value, at_ + where_->hflags, sizeof value);
+        return value;
+    }
+
+    unsigned char const* at_ = nullptr;
+    machine_layout const* where_ = nullptr;
+};
+
+/// Physical memory, and the interrupt of the local APIC.
+struct guest_port {
+    unsigned cpu = 0;
+    std::uint64_t pmis = 0;
+
+    auto load(std::uint64_t address) noexcept -> port_value {
+        std::uint64_t value = 0;
+        bool const done = machine_memory(cpu, address, &value, sizeof value, 0) != 0;
+        return {done, value};
+    }
+    auto store(std::uint64_t address, byte_view bytes) noexcept -> std::size_t {
+        // machine_memory only reads from it: is_write is 1.
+        auto* const from = const_cast<std::uint8_t*>(bytes.data());
+        return machine_memory(cpu, address, from, bytes.size(), 1) != 0 ? bytes.size() : 0;
+    }
+    void raise() noexcept {
+        ++pmis;
+        machine_pmi(cpu);
+    }
+};
+
+}  // namespace machine

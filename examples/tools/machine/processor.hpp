@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// A processor of the machine: its trace unit, and what the emulator tells of its execution.
+
+#include "block.hpp"
+#include "guest.hpp"
+#include "performance_monitoring.hpp"
+#include "settings.hpp"
+
+#include <ptspec/access/pt_msrs.hpp>
+#include <ptspec/engine/trace_unit.hpp>
+
+#include <cstdint>
+
+namespace machine {
+
+namespace action = engine::action;
+
+/// What the emulator told of a processor, and is not complete: the next instruction is not known.
+struct pending_event {
+    enum class what : std::uint8_t { none, fault, interrupt, software_interrupt, smi, rsm, init };
+    what which = what::none;
+    std::uint8_t vector = 0;
+    std::uint64_t at = 0;  ///< of a fault and of INT n the instruction, else the next one
+    std::uint64_t cr2 = 0;
+};
+
+class processor {
+public:
+    processor(unsigned number, settings const& how)
+        : how_{how},
+          number_{number},
+          guest_{number},
+          memory_{.cpu = number},
+          unit_{how.caps, guest_.context(), guest_.ip(), how.options} {}
+
+    // ------------------------------------------------------------------- instructions that access
+
+    auto rdmsr(std::uint32_t index, std::uint64_t& value) -> machine_access {
+        if (index == reg::msr_platform_info::address) {
+            value = how_.caps.platform_info.raw;
+            return MACHINE_DONE;
+        }
+        if (index == reg::ia32_perf_capabilities::address) {
+            value = 0;
+            return MACHINE_DONE;
+        }
+        if (auto const* const word = monitoring_.find(index)) {
+            value = *word;
+            return MACHINE_DONE;
+        }
+        if (!is_ours(index)) { return MACHINE_NOT_OURS; }
+        auto const read = unit_.rdmsr({index});
+        value = read.value;
+        return read ? MACHINE_DONE : MACHINE_FAULT;
+    }
+    auto wrmsr(std::uint32_t index, std::uint64_t value) -> machine_access {
+        if (monitoring_.find(index) != nullptr) {
+            monitoring_.write(index, value);
+            watch();
+            return MACHINE_DONE;
+        }
+        if (!is_ours(index)) { return MACHINE_NOT_OURS; }
+        std::uint64_t const at = guest_.ip();
+        std::uint64_t const next = at + length_at(at);
+        if (is_tracing()) {
+            reach(at);
+        } else {
+            enter_context();
+        }
+        pass_time();
+        auto const done = unit_.wrmsr(
+            {.index = {index}, .value = value, .at = {at}, .next = {next}}, memory_);
+        if (!done.took_effect()) { return MACHINE_FAULT; }
+        previous_ = nullptr;
+        watch();
+        return MACHINE_DONE;
+    }
+    auto rdpmc(std::uint32_t index, std::uint64_t& value) -> machine_access {
+        return monitoring_.rdpmc(index, value) ? MACHINE_DONE : MACHINE_FAULT;
+    }
+    /// PTWRITE executes, the last instruction of its block.
+    void ptwrite(std::uint64_t operand) { operand_ = operand; }
+
+    // ------------------------------------------------------------------- execution
+
+    /// A watched block begins.
+    void enter(code_block const& next) {
+        auto const* const previous = previous_;
+        if (pending_.which != pending_event::what::none) {
+            complete_pending(next.first, guest_.context());
+        } else if (previous != nullptr && !resumes_within(*previous, next.first)) {
+            complete(*previous, next.first, guest_.context());
+        }
+        copy_ = next;
+        previous_ = &copy_;
+        block_cpl_ = guest_.cpl();
+    }
+    /// An exception or interrupt begins.
+    void interrupt(std::uint8_t vector, bool is_instruction, bool is_external) {
+        if (!is_tracing()) { return; }
+        std::uint64_t const at = guest_.ip();
+        if (pending_.which != pending_event::what::none) {
+            // Raised by the delivery of another, or before its handler's first instruction.
+            if (at != pending_.at) { complete_pending(at, guest_.context()); }
+        } else if (is_instruction) {
+            previous_ = nullptr;
+        } else {
+            // A fault is within the block or at its successor, an interrupt at the successor.
+            bool const is_within = !is_external && previous_ != nullptr && previous_->holds(at);
+            if (previous_ != nullptr && !is_within) { complete(*previous_, at, guest_.context()); }
+        }
+        using what = pending_event::what;
+        pending_ = {is_external ? what::interrupt
+                                : (is_instruction ? what::software_interrupt : what::fault),
+                    vector, at};
+        previous_ = nullptr;
+    }
+    void event(machine_event of) {
+        using what = pending_event::what;
+        switch (of) {
+            case MACHINE_POWER_ON:
+                if (pending_.which == what::init) { return; }
+                unit_.warm_reset(guest_.context(), guest_.ip());
+                previous_ = nullptr;
+                pending_ = {};
+                monitoring_ = {};
+                watch();
+                return;
+            case MACHINE_INIT:
+                if (is_tracing()) { reach(guest_.ip()); }
+                previous_ = nullptr;
+                pending_ = {what::init, 0, guest_.ip()};
+                return;
+            case MACHINE_SIPI:
+                pending_ = {};
+                on(action::sipi{guest_.ip(), guest_.context(),
+                                static_cast<std::uint8_t>(guest_.code_base() >> 12)});
+                watch();
+                return;
+            case MACHINE_SMI:
+                if (!is_tracing()) { return; }
+                reach(guest_.ip());
+                pending_ = {what::smi, 0, guest_.ip()};
+                previous_ = nullptr;
+                return;
+            case MACHINE_RSM: return;
+        }
+    }
+
+    [[nodiscard]] auto is_tracing() const -> bool {
+        return unit_.state().msrs.ctl.template get<reg::ia32_rtit_ctl::TraceEn>();
+    }
+    [[nodiscard]] auto total() const -> engine::totals const& { return unit_.total(); }
+    [[nodiscard]] auto pmis() const -> std::uint64_t { return memory_.pmis; }
+
+private:
+    [[nodiscard]] static auto is_ours(std::uint32_t index) -> bool {
+        return access::is_pt_msr({index}) || index == reg::ia32_perf_global_status::address ||
+               index == reg::ia32_perf_global_status_reset::address ||
+               index == reg::ia32_perf_global_status_set::address;
+    }
+    template <class Action>
+    void on(Action const& one) {
+        (void)unit_.on(one, memory_);
+    }
+    /// The length of the instruction at an offset: WRMSR may have prefixes.
+    [[nodiscard]] auto length_at(std::uint64_t at) const -> std::uint64_t {
+        std::uint8_t bytes[x86::instruction::max_bytes] = {};
+        if (machine_code(number_, at + guest_.code_base(), bytes, sizeof bytes) == 0) { return 2; }
+        auto const found = x86::decode(byte_view{bytes}, guest_.width());
+        return found ? found.instruction.length : 2;
+    }
+    /// Blocks are told while the unit traces or a counter counts.
+    void watch() {
+        bool const is_watched = is_tracing() || monitoring_.counts();
+        machine_set_traced(number_, is_watched ? 1 : 0);
+    }
+    /// While TraceEn is 0 the unit is not told what executes: brings it where it is.
+    void enter_context() { on(action::far_transfer{unit_.ip(), guest_.ip(), guest_.context()}); }
+    /// The last block has executed up to the instruction at an offset.
+    void reach(std::uint64_t at) {
+        if (previous_ == nullptr) { return; }
+        if (!previous_->holds(at)) { complete(*previous_, at, guest_.context()); }
+        on(action::sequential{at});
+        previous_ = nullptr;
+    }
+    void pass_time() {
+        std::uint64_t const now = machine_tsc(number_);
+        std::uint64_t const tsc = now > tsc_ ? now : tsc_;
+        tsc_ = tsc;
+        std::uint64_t const art = tsc * how_.caps.leaf_15_eax.raw / how_.caps.leaf_15_ebx.raw;
+        on(action::elapsed{cycles_, art, tsc});
+        cycles_ = 0;
+    }
+    /// The emulator left the block, and goes on within it: code changed, or a device was accessed.
+    [[nodiscard]] static auto resumes_within(code_block const& block, std::uint64_t to) -> bool {
+        if (block.last_may_not_run && to == block.end.at) { return true; }
+        bool const branches = block.after.kind != x86::instruction_class::other;
+        bool const repeats = block.end.instruction.repeats && to == block.end.at;
+        return block.holds(to) && !branches && !repeats && block.count > 1;
+    }
+    static auto changes_context(x86::instruction_class of) -> bool {
+        using enum x86::instruction_class;
+        return of == far_jump || of == far_call || of == far_return || of == iret ||
+               of == syscall || of == sysret || of == sysenter || of == sysexit || of == rsm ||
+               of == software_interrupt;
+    }
+    /// A block has executed, and the instruction at `to` is the next, in this context.
+    void complete(code_block const& block, std::uint64_t to,
+                  engine::execution_context const& after) {
+        count(block);
+        if (!is_tracing()) { return; }
+        cycles_ += block.count * how_.cycles_per_instruction;
+        pass_time();
+        using enum x86::instruction_class;
+        auto const kind = block.after.kind;
+        auto const& before = unit_.state().code;
+        bool const is_near = before.cpl == after.cpl && before.width == after.width &&
+                             before.cr3 == after.cr3;
+        if (is_near &&
+            simulate::take_near_action(block.after, to, [this](auto const& one) { on(one); })) {
+            return;
+        }
+        simulate::execution now = block.end;
+        now.to = to;
+        now.after = after;
+        now.operand = kind == mov_to_cr3 ? after.cr3 : operand_;
+        if (changes_context(kind) || kind == mov_to_cr3 || simulate::leads_on(now)) {
+            simulate::take_action(now, [this](auto const& one) { on(one); });
+            is_halted_ = kind == hlt;
+            return;
+        }
+        // An event that nobody told of: shown as an interrupt.
+        on(action::interrupt{.next = block.end.next(), .to = to, .after = after});
+    }
+    void complete_pending(std::uint64_t to, engine::execution_context const& after) {
+        using what = pending_event::what;
+        auto const of = pending_;
+        pending_ = {};
+        if (!is_tracing()) { return; }
+        pass_time();
+        if (is_halted_) {
+            is_halted_ = false;
+            on(action::wake{.reason = action::wake_reason::interrupt});
+        }
+        switch (of.which) {
+            case what::fault: return on(action::exception{of.at, to, after, of.vector, of.cr2});
+            case what::software_interrupt:
+                return on(action::software_interrupt{of.at, to, after, of.vector});
+            case what::interrupt: return on(action::interrupt{of.at, to, after, of.vector});
+            case what::smi: return on(action::smi{of.at, to, after});
+            case what::init: return on(action::init{of.at, to, after, true});
+            case what::rsm:
+            case what::none: return;
+        }
+    }
+    void count(code_block const& block) {
+        if (!monitoring_.counts()) { return; }
+        bool raises = false;
+        auto const overflowed = monitoring_.count(block.count, block_cpl_, raises);
+        if (overflowed == 0) { return; }
+        (void)unit_.wrmsr({.index = reg::ia32_perf_global_status_set::address,
+                           .value = overflowed,
+                           .at = {unit_.ip()},
+                           .next = {unit_.ip()}},
+                          memory_);
+        if (raises) { memory_.raise(); }
+    }
+
+    settings const& how_;
+    unsigned number_;
+    guest_state guest_;
+    guest_port memory_;
+    engine::trace_unit<> unit_;
+    performance_monitoring monitoring_{};
+    code_block const* previous_ = nullptr;  ///< the block that executes
+    code_block copy_{};                     ///< of it: the emulator may drop its own
+    pending_event pending_{};
+    std::uint64_t operand_ = 0;  ///< of the last PTWRITE
+    std::uint64_t cycles_ = 0;   ///< that passed since the last report
+    std::uint64_t tsc_ = 0;      ///< at the last report
+    unsigned block_cpl_ = 0;     ///< of the block that executes
+    bool is_halted_ = false;
+};
+
+}  // namespace machine

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// The arguments of the library: preset=NAME, hide=CAPABILITY, kind=KIND, cycles=N.
+
+#include <ptspec/cpu/presets.hpp>
+#include <ptspec/engine/model_kind.hpp>
+#include <ptspec/simulate/capabilities_cpuid.hpp>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace machine {
+
+using namespace ptspec;
+
+struct settings {
+    cpu::capabilities caps{};
+    engine::model_options options{};
+    std::uint64_t tsc_hz = 0;
+    unsigned cycles_per_instruction = 1;
+    std::string error{};  ///< what is wrong with the arguments
+};
+
+/// The capabilities of a preset on this emulator: it has 40 physical and 48 linear address bits,
+/// and neither VMX nor XSAVES.
+inline auto emulated(cpu::capabilities caps) -> cpu::capabilities {
+    constexpr std::uint32_t physical = 40, linear = 48;
+    constexpr std::uint32_t crystal_hz = 24'000'000, tsc_per_crystal = 88;
+    caps.leaf_80000008_eax.raw = physical | linear << 8;
+    caps.leaf_01_ecx.raw &= ~(1U << reg::cpuid_01h_ecx::VMX::lsb);
+    caps.leaf_0d_1_eax.raw = caps.leaf_0d_1_ecx.raw = 0;
+    caps.leaf_0d_8_eax.raw = caps.leaf_0d_8_ecx.raw = 0;
+    caps.vmx_misc = {};
+    caps.vmx_procbased_ctls2 = {};
+    caps.vmx_exit_ctls = {};
+    caps.vmx_entry_ctls = {};
+    if (caps.leaf_15_eax.raw == 0 || caps.leaf_15_ebx.raw == 0) {
+        caps.leaf_15_eax.raw = 1;
+        caps.leaf_15_ebx.raw = tsc_per_crystal;
+    }
+    if (caps.leaf_15_ecx.raw == 0) { caps.leaf_15_ecx.raw = crystal_hz; }
+    return caps;
+}
+
+/// Reads the arguments of a plugin.
+inline auto settings_of(int count, char** arguments) -> settings {
+    settings made;
+    std::string preset = "Skylake-X", kind;
+    for (int i = 0; i < count; ++i) {
+        std::string_view const one = arguments[i];
+        auto const equals = one.find('=');
+        auto const name = one.substr(0, equals);
+        std::string const value{equals == one.npos ? "" : one.substr(equals + 1)};
+        if (name == "preset") {
+            preset = value;
+        } else if (name == "kind") {
+            kind = value;
+        } else if (name == "cycles") {
+            made.cycles_per_instruction = static_cast<unsigned>(std::atoi(value.c_str()));
+        } else {
+            made.error = "unknown argument " + std::string{one};
+        }
+    }
+    auto const found = cpu::preset::find(text{preset.data(), preset.size()});
+    if (!found) {
+        made.error = "no preset " + preset;
+        return made;
+    }
+    made.caps = emulated(found->value);
+    made.options = engine::options_of(made.caps);
+    bool is_known = kind.empty();
+    for (auto const& one : engine::model_kinds) {
+        if (std::string_view{one.name.data(), one.name.size()} != kind) { continue; }
+        made.options = one.options;
+        is_known = true;
+    }
+    if (!is_known) { made.error = "no kind " + kind; }
+    made.tsc_hz = std::uint64_t{made.caps.leaf_15_ecx.raw} * made.caps.leaf_15_ebx.raw /
+                  made.caps.leaf_15_eax.raw;
+    return made;
+}
+
+}  // namespace machine

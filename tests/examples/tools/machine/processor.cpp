@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <tools/machine/processor.hpp>
+
+#include <ptspec/trace/reader.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+using namespace ptspec;
+using machine::processor;
+
+namespace {
+
+/// An emulator of one processor, as far as `machine_hooks.h` sees it.
+struct emulator {
+    std::uint64_t eip = 0x1000, eflags = 2, cs_base = 0, cr0 = 1, cr3 = 0x5000, cr4 = 0, efer = 0;
+    std::uint32_t hflags = 1U << 15;  // 64-bit code, CPL 0
+    std::uint32_t unused = 0;
+    std::uint8_t memory[0x10000] = {};
+    std::uint64_t tsc = 0;
+    unsigned pmis = 0;
+};
+emulator now;
+machine_layout const layout{.eip = offsetof(emulator, eip),
+                            .eflags = offsetof(emulator, eflags),
+                            .hflags = offsetof(emulator, hflags),
+                            .cs_base = offsetof(emulator, cs_base),
+                            .cr0 = offsetof(emulator, cr0),
+                            .cr3 = offsetof(emulator, cr3),
+                            .cr4 = offsetof(emulator, cr4),
+                            .efer = offsetof(emulator, efer)};
+
+auto block(std::uint64_t first, std::vector<std::uint8_t> const& code) -> machine::code_block {
+    return machine::block_of_bytes({code.data(), code.size()}, first, cpu::code_width::bits_64);
+}
+
+/// The packets in memory from `from` on that show the flow, with their IPs; a TIP.PGD has none.
+auto flow_at(std::uint64_t from, std::size_t size) -> std::string {
+    std::string all;
+    trace::reader in{byte_view{now.memory + from, size}};
+    for (auto one = in.next(); one.what == trace::item_type::packet; one = in.next()) {
+        auto const kind = one.packet.kind();
+        auto const put = [&](char const* name) {
+            char text[64];
+            std::snprintf(text, sizeof text, "%s %llx, ", name,
+                          static_cast<unsigned long long>(one.ip));
+            all += text;
+        };
+        if (kind == packet::kind::tip_pge) { put("TIP.PGE"); }
+        if (kind == packet::kind::tip_pgd) { all += "TIP.PGD, "; }  // without IP
+        if (kind == packet::kind::tip) { put("TIP"); }
+        if (kind == packet::kind::fup) { put("FUP"); }
+        if (kind == packet::kind::tnt_short) {
+            all += "TNT " + std::to_string(one.packet.raw().low) + ", ";
+        }
+    }
+    return all;
+}
+
+constexpr std::uint32_t ctl = 0x570, status = 0x571, base = 0x560, mask_ptrs = 0x561;
+// TraceEn, OS, User, BranchEn.
+constexpr std::uint64_t on = 1 | 1U << 2 | 1U << 3 | 1U << 13;
+
+auto settings() -> machine::settings {
+    char preset[] = "preset=Skylake-X", kind[] = "kind=manual";
+    char* arguments[] = {preset, kind};
+    return machine::settings_of(2, arguments);
+}
+
+}  // namespace
+
+extern "C" {
+auto machine_state_layout() -> machine_layout const* { return &layout; }
+auto machine_state(unsigned) -> void const* { return &now; }
+auto machine_memory(unsigned, std::uint64_t at, void* bytes, std::size_t size, int is_write)
+    -> int {
+    if (at > sizeof now.memory || sizeof now.memory - at < size) { return 0; }
+    if (is_write != 0) {
+        std::memcpy(now.memory + at, bytes, size);
+    } else {
+        std::memcpy(bytes, now.memory + at, size);
+    }
+    return 1;
+}
+auto machine_code(unsigned, std::uint64_t, void*, std::size_t) -> int { return 0; }
+auto machine_tsc(unsigned) -> std::uint64_t { return now.tsc += 10; }
+void machine_pmi(unsigned) { ++now.pmis; }
+void machine_set_traced(unsigned, int is_traced) {
+    now.hflags = (now.hflags & ~MACHINE_TRACED) | (is_traced != 0 ? MACHINE_TRACED : 0);
+}
+}
+
+TEST_CASE("an access that the rules refuse faults, and the emulator has the other MSRs") {
+    now = {};
+    auto const how = settings();
+    REQUIRE(how.error.empty());
+    processor one{0, how};
+    std::uint64_t value = 0;
+    CHECK(one.rdmsr(0x1B, value) == MACHINE_NOT_OURS);
+    CHECK(one.wrmsr(0x1B, 0) == MACHINE_NOT_OURS);
+    CHECK(one.rdmsr(ctl, value) == MACHINE_DONE);
+    CHECK(value == 0);
+    CHECK(one.wrmsr(ctl, std::uint64_t{1} << 40) == MACHINE_FAULT);  // reserved
+    CHECK(one.wrmsr(base, 0x1001) == MACHINE_FAULT);                 // not aligned
+    CHECK(one.wrmsr(base, 0x2000) == MACHINE_DONE);
+    CHECK(one.rdmsr(base, value) == MACHINE_DONE);
+    CHECK(value == 0x2000);
+}
+
+TEST_CASE("blocks are watched while TraceEn is 1, and become packets in the guest's memory") {
+    now = {};
+    auto const how = settings();
+    processor one{0, how};
+    CHECK(one.wrmsr(base, 0x2000) == MACHINE_DONE);
+    CHECK(one.wrmsr(mask_ptrs, 0xFFF) == MACHINE_DONE);
+    now.eip = 0x1000;
+    CHECK(one.wrmsr(ctl, on) == MACHINE_DONE);
+    CHECK((now.hflags & MACHINE_TRACED) != 0);
+
+    auto const branch = block(0x1002, {0x90, 0x74, 0x10});         // NOP; JZ 1015H
+    auto const call = block(0x1015, {0xFF, 0xD0});                 // CALL RAX
+    auto const divides = block(0x3000, {0x90, 0xF7, 0xF1, 0xC3});  // NOP; DIV ECX; RET
+    now.eip = 0x1002;
+    one.enter(branch);
+    now.eip = 0x1015;
+    one.enter(call);  // taken
+    now.eip = 0x3000;
+    one.enter(divides);
+    now.eip = 0x3001;
+    one.interrupt(0, false, false);  // #DE at the DIV
+    now.eip = 0x4000;
+    auto const handler = block(0x4000, {0x90, 0x48, 0xCF});  // NOP; IRETQ
+    one.enter(handler);
+    now.eip = 0x3003;
+    auto const after = block(0x3003, {0xC3});
+    one.enter(after);
+    now.eip = 0x1017;
+    one.interrupt(0x20, false, true);  // after the RET
+    now.eip = 0x5000;
+    auto const writes = block(0x5000, {0x0F, 0x30});  // WRMSR
+    one.enter(writes);
+    CHECK(one.wrmsr(ctl, 0) == MACHINE_DONE);
+    CHECK((now.hflags & MACHINE_TRACED) == 0);
+    // The RET is compressed: its CALL is in the trace, and #DE changed nothing of it.
+    CHECK(flow_at(0x2000, 0x400) ==
+          "TIP.PGE 1002, TNT 6, TIP 3000, FUP 3001, TIP 4000, TIP 3003, TNT 6, FUP 1017, "
+          "TIP 5000, FUP 5000, TIP.PGD, ");
+}
+
+TEST_CASE("an interrupt on a full region reaches the local APIC") {
+    now = {};
+    auto const how = settings();
+    processor one{0, how};
+    std::uint64_t const int_4k = 0x2000 | 1U << 2, end = 0x1000 | 1;  // INT; END of the table
+    std::memcpy(now.memory + 0x1000, &int_4k, 8);
+    std::memcpy(now.memory + 0x1008, &end, 8);
+    CHECK(one.wrmsr(base, 0x1000) == MACHINE_DONE);
+    CHECK(one.wrmsr(ctl, on | 1U << 8) == MACHINE_DONE);  // ToPA
+    auto const call = block(0x1015, {0xFF, 0xD0});
+    for (unsigned i = 0; i < 4000 && now.pmis == 0; ++i) {
+        now.eip = 0x1015;
+        one.enter(call);
+    }
+    CHECK(now.pmis == 1);
+    std::uint64_t value = 0;
+    CHECK(one.rdmsr(0x38E, value) == MACHINE_DONE);
+    CHECK(value == std::uint64_t{1} << 55);  // Trace_ToPA_PMI
+    CHECK(one.wrmsr(0x390, value) == MACHINE_DONE);
+    CHECK(one.rdmsr(0x38E, value) == MACHINE_DONE);
+    CHECK(value == 0);
+}
+
+TEST_CASE("a counter of instructions overflows, and its interrupt reaches the local APIC") {
+    now = {};
+    auto const how = settings();
+    processor one{0, how};
+    CHECK(one.wrmsr(0x4C1, 0xFFFF'FFFF'FFFE) == MACHINE_DONE);
+    CHECK(one.wrmsr(0x186, 0xC0 | 3U << 16 | 1U << 20 | 1U << 22) == MACHINE_DONE);
+    CHECK((now.hflags & MACHINE_TRACED) == 0);
+    CHECK(one.wrmsr(0x38F, 1) == MACHINE_DONE);
+    CHECK((now.hflags & MACHINE_TRACED) != 0);
+    auto const three = block(0x1000, {0x90, 0x90, 0xEB, 0xFC});  // NOP; NOP; JMP 1000H
+    one.enter(three);
+    CHECK(now.pmis == 0);
+    one.enter(three);
+    CHECK(now.pmis == 1);
+    std::uint64_t value = 0;
+    CHECK(one.rdpmc(0, value) == MACHINE_DONE);
+    CHECK(value == 1);
+    CHECK(one.rdmsr(0x38E, value) == MACHINE_DONE);
+    CHECK(value == 1);  // Ovf_PMC0
+}
