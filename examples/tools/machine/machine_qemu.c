@@ -78,11 +78,15 @@ uint64_t machine_tsc(unsigned cpu)
 }
 void machine_pmi(unsigned cpu)
 {
+    CPUState *of = qemu_get_cpu(cpu);
     bool const was_locked = qemu_mutex_iothread_locked();
     if (!was_locked) {
         qemu_mutex_lock_iothread();
     }
-    machine_apic_pmi(X86_CPU(qemu_get_cpu(cpu))->apic_state);
+    uint32_t const could = of->can_do_io;
+    of->can_do_io = 1; /* as above */
+    machine_apic_pmi(X86_CPU(of)->apic_state);
+    of->can_do_io = could;
     if (!was_locked) {
         qemu_mutex_unlock_iothread();
     }
