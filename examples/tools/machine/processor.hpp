@@ -140,12 +140,18 @@ public:
                 watch();
                 return;
             case MACHINE_SMI:
-                if (!is_tracing()) { return; }
+                if (!is_tracing()) { return on(action::smi{.next = guest_.ip()}); }
                 reach(guest_.ip());
                 pending_ = {what::smi, 0, guest_.ip()};
                 previous_ = nullptr;
                 return;
-            case MACHINE_RSM: return;
+            case MACHINE_RSM:
+                previous_ = nullptr;
+                pending_ = {};
+                if (!unit_.state().msrs.smram_trace_en) { return on(action::rsm{}); }
+                pending_ = {what::rsm};
+                machine_set_traced(number_, 1);  // tells where execution goes on
+                return;
         }
     }
 
@@ -239,6 +245,10 @@ private:
         using what = pending_event::what;
         auto const of = pending_;
         pending_ = {};
+        if (of.which == what::rsm) {
+            on(action::rsm{to, after});
+            return watch();
+        }
         if (!is_tracing()) { return; }
         pass_time();
         if (is_halted_) {
@@ -250,7 +260,7 @@ private:
             case what::software_interrupt:
                 return on(action::software_interrupt{of.at, to, after, of.vector});
             case what::interrupt: return on(action::interrupt{of.at, to, after, of.vector});
-            case what::smi: return on(action::smi{of.at, to, after});
+            case what::smi: on(action::smi{of.at, to, after}); return watch();
             case what::init: return on(action::init{of.at, to, after, true});
             case what::rsm:
             case what::none: return;

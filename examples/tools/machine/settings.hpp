@@ -5,12 +5,14 @@
 
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/engine/model_kind.hpp>
+#include <ptspec/print/word.hpp>
 #include <ptspec/simulate/capabilities_cpuid.hpp>
 
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace machine {
 
@@ -45,10 +47,31 @@ inline auto emulated(cpu::capabilities caps) -> cpu::capabilities {
     return caps;
 }
 
+/// Clears the fields of this name in the capability words of CPUID.07H and 14H. False if none has
+/// it.
+inline auto hide(cpu::capabilities& caps, std::string_view name) -> bool {
+    bool is_known = false;
+    auto const hide_in = [&](auto& word) {
+        print::for_each_field(word, [&](print::field_value const& one) {
+            auto const& row = one.facts->row;
+            if (std::string_view{row.name.data(), row.name.size()} != name) { return; }
+            is_known = true;
+            word.raw &= ~(static_cast<std::uint32_t>(low_bits(row.msb - row.lsb + 1)) << row.lsb);
+        });
+    };
+    hide_in(caps.leaf_07_0_ebx);
+    hide_in(caps.leaf_14_0_ebx);
+    hide_in(caps.leaf_14_0_ecx);
+    hide_in(caps.leaf_14_1_eax);
+    hide_in(caps.leaf_14_1_ebx);
+    return is_known;
+}
+
 /// Reads the arguments of a plugin.
 inline auto settings_of(int count, char** arguments) -> settings {
     settings made;
     std::string preset = "Skylake-X", kind;
+    std::vector<std::string> hidden;
     for (int i = 0; i < count; ++i) {
         std::string_view const one = arguments[i];
         auto const equals = one.find('=');
@@ -58,6 +81,8 @@ inline auto settings_of(int count, char** arguments) -> settings {
             preset = value;
         } else if (name == "kind") {
             kind = value;
+        } else if (name == "hide") {
+            hidden.push_back(value);
         } else if (name == "cycles") {
             made.cycles_per_instruction = static_cast<unsigned>(std::atoi(value.c_str()));
         } else {
@@ -70,6 +95,9 @@ inline auto settings_of(int count, char** arguments) -> settings {
         return made;
     }
     made.caps = emulated(found->value);
+    for (auto const& one : hidden) {
+        if (!hide(made.caps, one)) { made.error = "no capability " + one; }
+    }
     made.options = engine::options_of(made.caps);
     bool is_known = kind.empty();
     for (auto const& one : engine::model_kinds) {
