@@ -8670,7 +8670,7 @@ struct addr_cfg_rule : value_rule<rule::REG_037> {
     static constexpr auto forbidden(capabilities const& caps) noexcept -> uint64_t {
         return all & ~(lowest * 3 & ~(all << 4 * caps.address_ranges()));
     }
-    /// True if a field has encoding 3, both low bits of which are 1. Tests all four fields in
+    /// True if a field has an encoding whose two low bits are 1. Tests all four fields in
     /// parallel.
     static constexpr auto rejects(capabilities const&, ia32_rtit_ctl value) noexcept -> bool {
         return (value.raw & value.raw >> 1 & lowest) != 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// A processor of the machine: its trace unit, and what the emulator tells of its execution.
+// A processor of the machine: its trace unit, and the code that it executes.
 
 #include "block.hpp"
 #include "guest.hpp"
@@ -17,7 +17,7 @@ namespace machine {
 
 namespace action = engine::action;
 
-/// What the emulator told of a processor, and is not complete: the next instruction is not known.
+/// An event that has begun: the next instruction is not known yet.
 struct pending_event {
     enum class what : std::uint8_t { none, fault, interrupt, software_interrupt, smi, rsm, init };
     what which = what::none;
@@ -150,7 +150,7 @@ public:
                 pending_ = {};
                 if (!unit_.state().msrs.smram_trace_en) { return on(action::rsm{}); }
                 pending_ = {what::rsm};
-                machine_set_traced(number_, 1);  // tells where execution goes on
+                machine_set_traced(number_, 1);  // the next block completes the RSM
                 return;
         }
     }
@@ -178,12 +178,12 @@ private:
         auto const found = x86::decode(byte_view{bytes}, guest_.width());
         return found ? found.instruction.length : 2;
     }
-    /// Blocks are told while the unit traces or a counter counts.
+    /// Requests calls of `enter` while TraceEn is 1 or a counter is enabled.
     void watch() {
         bool const is_watched = is_tracing() || monitoring_.counts();
         machine_set_traced(number_, is_watched ? 1 : 0);
     }
-    /// While TraceEn is 0 the unit is not told what executes: brings it where it is.
+    /// Sets the IP and the context of the unit, which has no actions while TraceEn is 0.
     void enter_context() { on(action::far_transfer{unit_.ip(), guest_.ip(), guest_.context()}); }
     /// The last block has executed up to the instruction at an offset.
     void reach(std::uint64_t at) {
@@ -200,7 +200,8 @@ private:
         on(action::elapsed{cycles_, art, tsc});
         cycles_ = 0;
     }
-    /// The emulator left the block, and goes on within it: code changed, or a device was accessed.
+    /// True if the emulator interrupted a block and continues inside it, as after a change of the
+    /// code or a device access.
     [[nodiscard]] static auto resumes_within(code_block const& block, std::uint64_t to) -> bool {
         if (block.last_may_not_run && to == block.end.at) { return true; }
         bool const branches = block.after.kind != x86::instruction_class::other;
@@ -238,7 +239,7 @@ private:
             is_halted_ = kind == hlt;
             return;
         }
-        // An event that nobody told of: shown as an interrupt.
+        // An event without a hook: traced as an interrupt.
         on(action::interrupt{.next = block.end.next(), .to = to, .after = after});
     }
     void complete_pending(std::uint64_t to, engine::execution_context const& after) {

@@ -49,7 +49,7 @@ constexpr void sift_down(piece* all, size_t at, size_t count, Less const& less) 
     }
 }
 
-/// Sorts pieces in place, no two of which are equal: heapsort, n log n in the worst case.
+/// Sorts distinct pieces in place by heapsort: n log n in the worst case.
 template <class Less>
 constexpr void sort_pieces(piece* all, size_t count, Less const& less) noexcept {
     bool is_sorted = true;
