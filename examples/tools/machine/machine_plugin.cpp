@@ -125,10 +125,12 @@ void on_flush(qemu_plugin_id_t) { state.blocks.clear(); }
 void finish() {
     for (unsigned cpu = 0; cpu < max_processors; ++cpu) {
         if (auto const* const of = state.processors[cpu]) {
-            std::fprintf(stderr, "machine: processor %u: %llu bytes stored, %llu lost, %llu PMIs\n",
-                         cpu, static_cast<unsigned long long>(of->total().stored),
+            std::fprintf(stderr,
+                         "machine: processor %u: %llu bytes stored, %llu lost, %llu PMIs%s\n", cpu,
+                         static_cast<unsigned long long>(of->total().stored),
                          static_cast<unsigned long long>(of->total().lost),
-                         static_cast<unsigned long long>(of->pmis()));
+                         static_cast<unsigned long long>(of->pmis()),
+                         of->faults() == 0 ? "" : "; output met addresses without memory");
         }
     }
 }

@@ -112,41 +112,35 @@ int64_t machine_apic_time(int64_t ticks)
 {
     return hooks ? muldiv64(ticks, NANOSECONDS_PER_SECOND, hooks->crystal_hz) + 1 : ticks;
 }
-int machine_rdmsr(CPUX86State *env, uintptr_t from)
+/* Raises #GP(0), or writes a value to EDX:EAX; returns true if the access is done. */
+static int finish(CPUX86State *env, enum machine_access done, uint64_t const *value,
+                  uintptr_t from)
 {
-    uint64_t value = 0;
-    enum machine_access const done =
-        hooks ? hooks->rdmsr(number_of(env), env->regs[R_ECX], &value) : MACHINE_NOT_OURS;
     if (done == MACHINE_FAULT) {
         raise_exception_err_ra(env, EXCP0D_GPF, 0, from);
     }
-    if (done == MACHINE_DONE) {
-        env->regs[R_EAX] = (uint32_t)value;
-        env->regs[R_EDX] = value >> 32;
+    if (done == MACHINE_DONE && value) {
+        env->regs[R_EAX] = (uint32_t)*value;
+        env->regs[R_EDX] = *value >> 32;
     }
     return done == MACHINE_DONE;
 }
+int machine_rdmsr(CPUX86State *env, uintptr_t from)
+{
+    uint64_t value = 0;
+    return hooks &&
+           finish(env, hooks->rdmsr(number_of(env), env->regs[R_ECX], &value), &value, from);
+}
 int machine_wrmsr(CPUX86State *env, uint64_t value, uintptr_t from)
 {
-    enum machine_access const done =
-        hooks ? hooks->wrmsr(number_of(env), env->regs[R_ECX], value) : MACHINE_NOT_OURS;
-    if (done == MACHINE_FAULT) {
-        raise_exception_err_ra(env, EXCP0D_GPF, 0, from);
-    }
-    return done == MACHINE_DONE;
+    return hooks && finish(env, hooks->wrmsr(number_of(env), env->regs[R_ECX], value), NULL, from);
 }
 /* QEMU has no RDPMC: its helper does not return. This one continues after the instruction. */
 void machine_rdpmc(CPUX86State *env, uintptr_t from)
 {
     uint64_t value = 0;
-    enum machine_access const done =
-        hooks ? hooks->rdpmc(number_of(env), env->regs[R_ECX], &value) : MACHINE_NOT_OURS;
-    if (done == MACHINE_FAULT) {
-        raise_exception_err_ra(env, EXCP0D_GPF, 0, from);
-    }
-    if (done == MACHINE_DONE) {
-        env->regs[R_EAX] = (uint32_t)value;
-        env->regs[R_EDX] = value >> 32;
+    if (hooks &&
+        finish(env, hooks->rdpmc(number_of(env), env->regs[R_ECX], &value), &value, from)) {
         env->eip += 2;
         cpu_loop_exit(env_cpu(env));
     }

@@ -159,6 +159,8 @@ public:
         return unit_.state().msrs.ctl.template get<reg::ia32_rtit_ctl::TraceEn>();
     }
     [[nodiscard]] auto total() const -> engine::totals const& { return unit_.total(); }
+    /// Actions after which the output did not reach memory; the unit stores the bytes later.
+    [[nodiscard]] auto faults() const -> std::uint64_t { return faults_; }
     [[nodiscard]] auto pmis() const -> std::uint64_t { return memory_.pmis; }
 
 private:
@@ -169,7 +171,7 @@ private:
     }
     template <class Action>
     void on(Action const& one) {
-        (void)unit_.on(one, memory_);
+        faults_ += unit_.on(one, memory_).happened ? 1 : 0;
     }
     /// The length of the instruction at an offset: WRMSR may have prefixes.
     [[nodiscard]] auto length_at(std::uint64_t at) const -> std::uint64_t {
@@ -294,6 +296,7 @@ private:
     std::uint64_t tsc_ = 0;      ///< at the last report
     unsigned block_cpl_ = 0;     ///< of the block that executes
     bool is_halted_ = false;
+    std::uint64_t faults_ = 0;
 };
 
 }  // namespace machine

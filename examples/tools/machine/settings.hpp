@@ -84,7 +84,10 @@ inline auto settings_of(int count, char** arguments) -> settings {
         } else if (name == "hide") {
             hidden.push_back(value);
         } else if (name == "cycles") {
-            made.cycles_per_instruction = static_cast<unsigned>(std::atoi(value.c_str()));
+            char* end = nullptr;
+            auto const cycles = std::strtoul(value.c_str(), &end, 10);
+            if (value.empty() || *end != 0 || cycles > 1000) { made.error = "no number " + value; }
+            made.cycles_per_instruction = static_cast<unsigned>(cycles);
         } else {
             made.error = "unknown argument " + std::string{one};
         }
