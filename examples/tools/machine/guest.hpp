@@ -32,6 +32,7 @@ public:
         return width() == code_width::bits_64 ? 0 : word(where_->cs_base);
     }
     [[nodiscard]] auto linear_ip() const -> std::uint64_t { return ip() + code_base(); }
+    [[nodiscard]] auto cr2() const -> std::uint64_t { return word(where_->cr2); }
     [[nodiscard]] auto cr3() const -> std::uint64_t { return word(where_->cr3); }
     [[nodiscard]] auto width() const -> code_width {
         // Hidden flags of QEMU: CS64 is bit 15, CS32 bit 4.
@@ -42,6 +43,10 @@ public:
     }
     [[nodiscard]] auto cpl() const -> std::uint8_t {
         return static_cast<std::uint8_t>(hidden_flags() & 3);
+    }
+    /// AL, which MWAIT takes its hints from.
+    [[nodiscard]] auto mwait_hints() const -> std::uint8_t {
+        return static_cast<std::uint8_t>(word(where_->rax));
     }
     [[nodiscard]] auto is_watched() const -> bool { return (hidden_flags() & MACHINE_TRACED) != 0; }
     [[nodiscard]] auto context() const -> engine::execution_context {

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: BSL-1.0
 """Inserts the calls of machine_calls.h into the sources of QEMU.
 
-    hooks.py SOURCE       changes SOURCE; nothing if the calls are there already
+    hooks.py SOURCE       changes SOURCE; files that are as they should be are left
     hooks.py --self-test
 
 Each call is placed by the name of a function and by a line in it. Where the function is absent, or
 does not have that line exactly once, nothing is changed, and the message names it: another version
-of QEMU needs other places. Exit status: 0, 1 (not as expected), 2 (wrong usage).
+of QEMU needs other places. The original of each changed file stays beside it. Exit status: 0, 1
+(not as expected), 2 (wrong usage).
 """
 
 import dataclasses
@@ -19,6 +20,8 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 TARGET = "target/i386"
 MARK = "/* ptspec */"
+ORIGINAL = ".without-ptspec"
+SYMBOLS = "plugins/qemu-plugins.symbols"
 
 
 class Unexpected(Exception):
@@ -57,6 +60,17 @@ CALLS = [
     Call(f"{TARGET}/helper.c", "do_cpu_init", "machine_event(env, MACHINE_INIT);",
          after=r"CPUX86State \*env = &cpu->env;"),
     Call(f"{TARGET}/helper.c", "do_cpu_sipi", "machine_event(env, MACHINE_SIPI);", at="end"),
+    # All processors execute on one thread, in turn, until the next timer expires. Where that is in
+    # the past, the next processor would have no turn.
+    Call("accel/tcg/tcg-accel-ops-icount.c", "icount_prepare_for_run",
+         """if (cpu->icount_budget == 0 && CPU_NEXT(first_cpu)) {
+    qemu_mutex_lock_iothread();
+    icount_notify_aio_contexts();
+    qemu_mutex_unlock_iothread();
+    cpu->icount_budget = icount_get_limit();
+}
+cpu->icount_budget = machine_turn(cpu->icount_budget);""",
+         after=r"cpu->icount_budget = icount_get_limit\(\);"),
     Call("hw/i386/x86.c", "cpu_get_tsc",
          "if (1) { return machine_tsc_of(cpus_get_elapsed_ticks()); }", at="begin"),
     Call("hw/intc/apic_common.c", "apic_next_timer", "d = machine_apic_ticks(d);",
@@ -149,37 +163,45 @@ def with_include(text):
 
 
 def changed_files(source):
-    """The new text of each file; empty if the calls are there already."""
-    names = {call.file for call in CALLS} | set(APPENDED) | {"plugins/qemu-plugins.symbols"}
-    try:
-        files = {name: (source / name).read_text(encoding="utf-8") for name in names}
-    except OSError as error:
-        raise Unexpected(f"{error.filename}: not there") from error
-    if MARK in files[CALLS[0].file]:
-        return {}
+    """The new text of each file, made from its original."""
+    names = {call.file for call in CALLS} | set(APPENDED) | {SYMBOLS}
+    files = {}
+    for name in sorted(names):
+        original = source / (name + ORIGINAL)
+        try:
+            file = original if original.exists() else source / name
+            files[name] = file.read_text(encoding="utf-8")
+        except OSError as error:
+            raise Unexpected(f"{error.filename}: not there") from error
+        if MARK in files[name]:
+            raise Unexpected(f"{name}: has calls already, and no original beside it")
+    before = dict(files)
     for call in CALLS:
         insert(files, call)
     for name in {call.file for call in CALLS} | {"hw/intc/apic.c"}:
         files[name] = with_include(files[name])
     for name, text in APPENDED.items():
         files[name] += text
-    symbols = files["plugins/qemu-plugins.symbols"]
+    symbols = files[SYMBOLS]
     if symbols.count("};") != 1:
-        raise Unexpected("plugins/qemu-plugins.symbols: not one list")
-    files["plugins/qemu-plugins.symbols"] = symbols.replace(
-        "};", "".join(f"  {name};\n" for name in EXPORTED) + "};")
-    return files
+        raise Unexpected(f"{SYMBOLS}: not one list")
+    files[SYMBOLS] = symbols.replace("};", "".join(f"  {name};\n" for name in EXPORTED) + "};")
+    return before, files
+
+
+def write_if_new(file, text):
+    """Leaves a file that has this text, so that it is not compiled again."""
+    if not file.exists() or file.read_text(encoding="utf-8") != text:
+        file.write_text(text, encoding="utf-8")
 
 
 def change(source):
-    files = changed_files(source)  # all or nothing
+    before, files = changed_files(source)  # all or nothing
     for name, text in files.items():
-        (source / name).write_text(text, encoding="utf-8")
+        write_if_new(source / (name + ORIGINAL), before[name])
+        write_if_new(source / name, text)
     for name, to in COPIED.items():
-        new = (HERE / name).read_bytes()
-        if not (source / to).exists() or (source / to).read_bytes() != new:
-            (source / to).write_bytes(new)
-    return len(files)
+        write_if_new(source / to, (HERE / name).read_text(encoding="utf-8"))
 
 
 def self_test():

@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /* Increases when a member or a function changes. */
-#define MACHINE_HOOKS_VERSION 1
+#define MACHINE_HOOKS_VERSION 2
 
 /* What became of an access. */
 enum machine_access {
@@ -57,7 +57,7 @@ struct machine_hooks {
 /* Where the emulator keeps the state of a processor: offsets in bytes from machine_state(). The
  * members are 64 bits wide, but hflags 32. */
 struct machine_layout {
-    size_t eip, eflags, hflags, cs_base, cr0, cr3, cr4, efer;
+    size_t eip, eflags, hflags, cs_base, cr0, cr2, cr3, cr4, efer, rax;
 };
 
 /* Returns 0 if the emulator has another version of this interface. */

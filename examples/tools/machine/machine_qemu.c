@@ -41,9 +41,11 @@ struct machine_layout const *machine_state_layout(void)
         .hflags = offsetof(CPUX86State, hflags),
         .cs_base = offsetof(CPUX86State, segs[R_CS].base),
         .cr0 = offsetof(CPUX86State, cr[0]),
+        .cr2 = offsetof(CPUX86State, cr[2]),
         .cr3 = offsetof(CPUX86State, cr[3]),
         .cr4 = offsetof(CPUX86State, cr[4]),
         .efer = offsetof(CPUX86State, efer),
+        .rax = offsetof(CPUX86State, regs[R_EAX]),
     };
     return &layout;
 }
@@ -99,6 +101,11 @@ void machine_set_traced(unsigned cpu, int is_traced)
 
 /* --- what the inserted calls reach --- */
 
+int64_t machine_turn(int64_t until_timer)
+{
+    enum { several = 10000 };
+    return CPU_NEXT(first_cpu) && until_timer > several ? several : until_timer;
+}
 uint64_t machine_tsc_of(int64_t ticks)
 {
     return hooks ? muldiv64(qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL), hooks->tsc_hz,

@@ -8,8 +8,14 @@
 
 namespace machine {
 
+/// What executed code adds to the counters.
+struct event_counts {
+    std::uint64_t instructions = 0, cycles = 0, reference_cycles = 0, branches = 0,
+                  mispredicted = 0;
+};
+
 /// What a kernel needs of performance monitoring, version 4: four counters and three fixed ones, of
-/// 48 bits. Counters of retired instructions count; the others keep their value.
+/// 48 bits. The architectural events of `event_counts` count; counters of others keep their value.
 ///
 /// Source: SDM vol. 3, "Performance Monitoring"; IA32_PERF_GLOBAL_STATUS is the trace unit's.
 class performance_monitoring {
@@ -56,44 +62,63 @@ public:
         value = is_fixed ? fixed_[number] : counter_[number];
         return true;
     }
-    /// True while a counter counts instructions.
+    /// True while a counter counts.
     [[nodiscard]] auto counts() const -> bool {
         for (unsigned i = 0; i < counters; ++i) {
             if (is_on(i)) { return true; }
         }
-        return fixed_is_on();
+        for (unsigned i = 0; i < fixed_counters; ++i) {
+            if (fixed_is_on(i)) { return true; }
+        }
+        return false;
     }
-    /// Instructions at this CPL retired. Returns the bits of IA32_PERF_GLOBAL_STATUS of the
-    /// counters that overflowed; `raises` is whether one asks for an interrupt.
-    auto count(std::uint64_t instructions, unsigned cpl, bool& raises) -> std::uint64_t {
+    /// Code at this CPL has executed. Returns the bits of IA32_PERF_GLOBAL_STATUS of the counters
+    /// that overflowed; `raises` is whether one asks for an interrupt.
+    auto count(event_counts const& more, unsigned cpl, bool& raises) -> std::uint64_t {
         std::uint64_t overflowed = 0;
         for (unsigned i = 0; i < counters; ++i) {
             std::uint64_t const select = event_select_[i];
-            if (!is_on(i) || (select >> (cpl == 0 ? 17 : 16) & 1) == 0) { continue; }
-            if (advance(counter_[i], instructions)) {
+            bool const is_counted = (select >> (cpl == 0 ? 17 : 16) & 1) != 0;
+            if (is_on(i) && is_counted && advance(counter_[i], more.*member_of(select))) {
                 overflowed |= std::uint64_t{1} << i;
                 raises = raises || (select >> 20 & 1) != 0;
             }
         }
-        bool const is_counted = (fixed_control_ >> (cpl == 0 ? 0 : 1) & 1) != 0;
-        if (fixed_is_on() && is_counted && advance(fixed_[0], instructions)) {
-            overflowed |= std::uint64_t{1} << 32;
-            raises = raises || (fixed_control_ >> 3 & 1) != 0;
+        constexpr member fixed_events[fixed_counters] = {
+            &event_counts::instructions, &event_counts::cycles, &event_counts::reference_cycles};
+        for (unsigned i = 0; i < fixed_counters; ++i) {
+            std::uint64_t const control = fixed_control_ >> 4 * i;
+            bool const is_counted = (control >> (cpl == 0 ? 0 : 1) & 1) != 0;
+            if (fixed_is_on(i) && is_counted && advance(fixed_[i], more.*fixed_events[i])) {
+                overflowed |= std::uint64_t{1} << (32 + i);
+                raises = raises || (control >> 3 & 1) != 0;
+            }
         }
         return overflowed;
     }
 
 private:
     static constexpr std::uint64_t mask = (std::uint64_t{1} << counter_bits) - 1;
-    static constexpr std::uint64_t instructions_retired = 0x00C0;
+    using member = std::uint64_t event_counts::*;
 
+    /// The count of an event select's event and unit mask; null if it is not counted here.
+    [[nodiscard]] static auto member_of(std::uint64_t select) -> member {
+        switch (select & 0xFFFF) {
+            case 0x00C0: return &event_counts::instructions;
+            case 0x003C: return &event_counts::cycles;
+            case 0x013C: return &event_counts::reference_cycles;
+            case 0x00C4: return &event_counts::branches;
+            case 0x00C5: return &event_counts::mispredicted;
+            default: return nullptr;
+        }
+    }
     [[nodiscard]] auto is_on(unsigned i) const -> bool {
         std::uint64_t const select = event_select_[i];
         return (global_control_ >> i & 1) != 0 && (select >> 22 & 1) != 0 &&
-               (select & 0xFFFF) == instructions_retired;
+               member_of(select) != nullptr;
     }
-    [[nodiscard]] auto fixed_is_on() const -> bool {
-        return (global_control_ >> 32 & 1) != 0 && (fixed_control_ & 3) != 0;
+    [[nodiscard]] auto fixed_is_on(unsigned i) const -> bool {
+        return (global_control_ >> (32 + i) & 1) != 0 && (fixed_control_ >> 4 * i & 3) != 0;
     }
     static auto advance(std::uint64_t& counter, std::uint64_t by) -> bool {
         std::uint64_t const before = counter;

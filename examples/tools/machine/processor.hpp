@@ -33,7 +33,9 @@ public:
           number_{number},
           guest_{number},
           memory_{.cpu = number},
-          unit_{how.caps, guest_.context(), guest_.ip(), how.options} {}
+          unit_{how.caps, guest_.context(), guest_.ip(), how.options} {
+        set_ratio();
+    }
 
     // ------------------------------------------------------------------- instructions that access
 
@@ -53,6 +55,7 @@ public:
         if (!is_ours(index)) { return MACHINE_NOT_OURS; }
         auto const read = unit_.rdmsr({index});
         value = read.value;
+        if (index == reg::ia32_perf_global_status::address) { value |= overflowed_; }
         return read ? MACHINE_DONE : MACHINE_FAULT;
     }
     auto wrmsr(std::uint32_t index, std::uint64_t value) -> machine_access {
@@ -64,6 +67,7 @@ public:
         if (!is_ours(index)) { return MACHINE_NOT_OURS; }
         std::uint64_t const at = guest_.ip();
         std::uint64_t const next = at + length_at(at);
+        if (previous_ != nullptr && previous_->end.at == at) { count(*previous_); }
         if (is_tracing()) {
             reach(at);
         } else {
@@ -73,6 +77,7 @@ public:
         auto const done = unit_.wrmsr(
             {.index = {index}, .value = value, .at = {at}, .next = {next}}, memory_);
         if (!done.took_effect()) { return MACHINE_FAULT; }
+        if (index == reg::ia32_perf_global_status_reset::address) { overflowed_ &= ~value; }
         previous_ = nullptr;
         watch();
         return MACHINE_DONE;
@@ -90,8 +95,11 @@ public:
         auto const* const previous = previous_;
         if (pending_.which != pending_event::what::none) {
             complete_pending(next.first, guest_.context());
-        } else if (previous != nullptr && !resumes_within(*previous, next.first)) {
+        } else if (previous != nullptr && resumes_within(*previous, next.first)) {
+            count(part_of(*previous, next.first));
+        } else if (previous != nullptr) {
             complete(*previous, next.first, guest_.context());
+            if (is_halted_) { wake(action::wake_reason::store); }  // MWAIT, and no interrupt
         }
         copy_ = next;
         previous_ = &copy_;
@@ -99,22 +107,23 @@ public:
     }
     /// An exception or interrupt begins.
     void interrupt(std::uint8_t vector, bool is_instruction, bool is_external) {
-        if (!is_tracing()) { return; }
+        if (!guest_.is_watched()) { return; }
         std::uint64_t const at = guest_.ip();
         if (pending_.which != pending_event::what::none) {
             // Raised by the delivery of another, or before its handler's first instruction.
             if (at != pending_.at) { complete_pending(at, guest_.context()); }
         } else if (is_instruction) {
-            previous_ = nullptr;
+            if (previous_ != nullptr) { count(*previous_); }
         } else {
             // A fault is within the block or at its successor, an interrupt at the successor.
             bool const is_within = !is_external && previous_ != nullptr && previous_->holds(at);
             if (previous_ != nullptr && !is_within) { complete(*previous_, at, guest_.context()); }
+            if (is_within) { count(part_of(*previous_, at)); }
         }
         using what = pending_event::what;
         pending_ = {is_external ? what::interrupt
                                 : (is_instruction ? what::software_interrupt : what::fault),
-                    vector, at};
+                    vector, at, guest_.cr2()};
         previous_ = nullptr;
     }
     void event(machine_event of) {
@@ -123,6 +132,7 @@ public:
             case MACHINE_POWER_ON:
                 if (pending_.which == what::init) { return; }
                 unit_.warm_reset(guest_.context(), guest_.ip());
+                set_ratio();
                 previous_ = nullptr;
                 pending_ = {};
                 monitoring_ = {};
@@ -183,6 +193,10 @@ private:
     /// Requests calls of `enter` while TraceEn is 1 or a counter is enabled.
     void watch() {
         bool const is_watched = is_tracing() || monitoring_.counts();
+        if (!guest_.is_watched()) {  // what is known of the code is old
+            previous_ = nullptr;
+            pending_ = {};
+        }
         machine_set_traced(number_, is_watched ? 1 : 0);
     }
     /// Sets the IP and the context of the unit, which has no actions while TraceEn is 0.
@@ -194,14 +208,19 @@ private:
         on(action::sequential{at});
         previous_ = nullptr;
     }
+    /// The core clock: cycles take the time of the instructions of this and, in their turns, the
+    /// other processors. It stands still while this one is halted.
     void pass_time() {
         std::uint64_t const now = machine_tsc(number_);
         std::uint64_t const tsc = now > tsc_ ? now : tsc_;
         tsc_ = tsc;
         std::uint64_t const art = tsc * how_.caps.leaf_15_eax.raw / how_.caps.leaf_15_ebx.raw;
-        on(action::elapsed{cycles_, art, tsc});
-        cycles_ = 0;
+        auto const passed = how_.cycles_at(tsc);
+        std::uint64_t const cycles = is_halted_ ? 0 : passed - cycles_;
+        cycles_ = passed;
+        on(action::elapsed{cycles, art, tsc});
     }
+    void set_ratio() { on(action::ratio{how_.core_to_bus()}); }
     /// True if the emulator interrupted a block and continues inside it, as after a change of the
     /// code or a device access.
     [[nodiscard]] static auto resumes_within(code_block const& block, std::uint64_t to) -> bool {
@@ -221,7 +240,6 @@ private:
                   engine::execution_context const& after) {
         count(block);
         if (!is_tracing()) { return; }
-        cycles_ += block.count * how_.cycles_per_instruction;
         pass_time();
         using enum x86::instruction_class;
         auto const kind = block.after.kind;
@@ -236,6 +254,16 @@ private:
         now.to = to;
         now.after = after;
         now.operand = kind == mov_to_cr3 ? after.cr3 : operand_;
+        if (kind == mwait) {
+            std::uint8_t const hints = guest_.mwait_hints();
+            auto const c_state = static_cast<std::uint8_t>((hints / 16 + 1) % 16);
+            on(action::mwait{.at = block.end.at,
+                             .next = to,
+                             .hints = hints,
+                             .thread = {c_state, static_cast<std::uint8_t>(hints % 16)}});
+            is_halted_ = c_state != 0;
+            return;
+        }
         if (changes_context(kind) || kind == mov_to_cr3 || simulate::leads_on(now)) {
             simulate::take_action(now, [this](auto const& one) { on(one); });
             is_halted_ = kind == hlt;
@@ -243,6 +271,11 @@ private:
         }
         // An event without a hook: traced as an interrupt.
         on(action::interrupt{.next = block.end.next(), .to = to, .after = after});
+    }
+    void wake(action::wake_reason reason) {
+        pass_time();
+        is_halted_ = false;
+        on(action::wake{.last = 1, .deepest = 1, .reason = reason});
     }
     void complete_pending(std::uint64_t to, engine::execution_context const& after) {
         using what = pending_event::what;
@@ -254,10 +287,7 @@ private:
         }
         if (!is_tracing()) { return; }
         pass_time();
-        if (is_halted_) {
-            is_halted_ = false;
-            on(action::wake{.reason = action::wake_reason::interrupt});
-        }
+        if (is_halted_) { wake(action::wake_reason::interrupt); }
         switch (of.which) {
             case what::fault: return on(action::exception{of.at, to, after, of.vector, of.cr2});
             case what::software_interrupt:
@@ -269,16 +299,28 @@ private:
             case what::none: return;
         }
     }
+    /// The instructions of a block before the one at an offset.
+    [[nodiscard]] auto part_of(code_block const& block, std::uint64_t end) const -> code_block {
+        code_block part{.first = block.first};
+        if (!monitoring_.counts()) { return part; }  // it takes long
+        for (auto at = block.first; at < end; at += length_at(at)) { ++part.count; }
+        return part;
+    }
     void count(code_block const& block) {
         if (!monitoring_.counts()) { return; }
+        using enum x86::instruction_class;
+        auto const kind = block.after.kind;
+        std::uint64_t const branches = conditional <= kind && kind <= software_interrupt ? 1 : 0;
+        constexpr unsigned branches_per_miss = 16;  // nothing is predicted: a fixed part
+        branches_ += branches;
+        std::uint64_t const misses = branches != 0 && branches_ % branches_per_miss == 0 ? 1 : 0;
+        event_counts const more{.instructions = block.count,
+                                .cycles = block.count * how_.cycles_per_instruction,
+                                .reference_cycles = block.count * how_.tsc_hz / 1'000'000'000,
+                                .branches = branches,
+                                .mispredicted = misses};
         bool raises = false;
-        auto const overflowed = monitoring_.count(block.count, block_cpl_, raises);
-        if (overflowed == 0) { return; }
-        (void)unit_.wrmsr({.index = reg::ia32_perf_global_status_set::address,
-                           .value = overflowed,
-                           .at = {unit_.ip()},
-                           .next = {unit_.ip()}},
-                          memory_);
+        overflowed_ |= monitoring_.count(more, block_cpl_, raises);
         if (raises) { memory_.raise(); }
     }
 
@@ -291,10 +333,12 @@ private:
     code_block const* previous_ = nullptr;  ///< the block that executes
     code_block copy_{};                     ///< of it: the emulator may drop its own
     pending_event pending_{};
-    std::uint64_t operand_ = 0;  ///< of the last PTWRITE
-    std::uint64_t cycles_ = 0;   ///< that passed since the last report
-    std::uint64_t tsc_ = 0;      ///< at the last report
-    unsigned block_cpl_ = 0;     ///< of the block that executes
+    std::uint64_t operand_ = 0;     ///< of the last PTWRITE
+    std::uint64_t cycles_ = 0;      ///< of the core clock at the last report
+    std::uint64_t tsc_ = 0;         ///< at the last report
+    std::uint64_t branches_ = 0;    ///< that were counted
+    std::uint64_t overflowed_ = 0;  ///< counters, as bits of IA32_PERF_GLOBAL_STATUS
+    unsigned block_cpl_ = 0;        ///< of the block that executes
     bool is_halted_ = false;
     std::uint64_t faults_ = 0;
 };

@@ -22,15 +22,25 @@ struct settings {
     cpu::capabilities caps{};
     engine::model_options options{};
     std::uint64_t tsc_hz = 0;
-    unsigned cycles_per_instruction = 1;
-    std::string error{};  ///< what is wrong with the arguments
+    unsigned cycles_per_instruction = 2;  ///< 1 to 25
+    std::string error{};                  ///< what is wrong with the arguments
+
+    /// The core:bus ratio: an instruction takes a nanosecond, and the bus has 100 MHz.
+    [[nodiscard]] auto core_to_bus() const -> std::uint8_t {
+        return static_cast<std::uint8_t>(10 * cycles_per_instruction);
+    }
+    /// The core clock cycles while the time-stamp counter counts up to a value.
+    [[nodiscard]] auto cycles_at(std::uint64_t tsc) const -> std::uint64_t {
+        constexpr std::uint64_t hz = 1'000'000'000;
+        return (tsc / tsc_hz * hz + tsc % tsc_hz * hz / tsc_hz) * cycles_per_instruction;
+    }
 };
 
 /// The capabilities of a preset on this emulator: it has 40 physical and 48 linear address bits,
 /// and neither VMX nor XSAVES.
 inline auto emulated(cpu::capabilities caps) -> cpu::capabilities {
     constexpr std::uint32_t physical = 40, linear = 48;
-    constexpr std::uint32_t crystal_hz = 24'000'000, tsc_per_crystal = 88;
+    constexpr std::uint32_t crystal_hz = 24'000'000, ratio = 21;
     caps.leaf_80000008_eax.raw = physical | linear << 8;
     caps.leaf_01_ecx.raw &= ~(1U << reg::cpuid_01h_ecx::VMX::lsb);
     caps.leaf_0d_1_eax.raw = caps.leaf_0d_1_ecx.raw = 0;
@@ -39,9 +49,13 @@ inline auto emulated(cpu::capabilities caps) -> cpu::capabilities {
     caps.vmx_procbased_ctls2 = {};
     caps.vmx_exit_ctls = {};
     caps.vmx_entry_ctls = {};
+    auto const known = caps.platform_info.get<reg::msr_platform_info::MaxNonTurboRatio>();
+    if (known == 0) {
+        caps.platform_info.raw |= ratio << reg::msr_platform_info::MaxNonTurboRatio::lsb;
+    }
     if (caps.leaf_15_eax.raw == 0 || caps.leaf_15_ebx.raw == 0) {
-        caps.leaf_15_eax.raw = 1;
-        caps.leaf_15_ebx.raw = tsc_per_crystal;
+        caps.leaf_15_eax.raw = 6;  // 24 MHz * 25 / 6 = 100 MHz, the bus
+        caps.leaf_15_ebx.raw = 25 * static_cast<std::uint32_t>(known == 0 ? ratio : known);
     }
     if (caps.leaf_15_ecx.raw == 0) { caps.leaf_15_ecx.raw = crystal_hz; }
     return caps;
@@ -86,7 +100,9 @@ inline auto settings_of(int count, char** arguments) -> settings {
         } else if (name == "cycles") {
             char* end = nullptr;
             auto const cycles = std::strtoul(value.c_str(), &end, 10);
-            if (value.empty() || *end != 0 || cycles > 1000) { made.error = "no number " + value; }
+            if (value.empty() || *end != 0 || cycles == 0 || cycles > 25) {
+                made.error = "cycles: not 1 to 25: " + value;
+            }
             made.cycles_per_instruction = static_cast<unsigned>(cycles);
         } else {
             made.error = "unknown argument " + std::string{one};

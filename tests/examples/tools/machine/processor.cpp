@@ -18,11 +18,12 @@ namespace {
 
 /// An emulator of one processor, as far as `machine_hooks.h` sees it.
 struct emulator {
-    std::uint64_t eip = 0x1000, eflags = 2, cs_base = 0, cr0 = 1, cr3 = 0x5000, cr4 = 0, efer = 0;
+    std::uint64_t eip = 0x1000, eflags = 2, cs_base = 0, cr0 = 1, cr2 = 0, cr3 = 0x5000, cr4 = 0,
+                  efer = 0, rax = 0;
     std::uint32_t hflags = 1U << 15;  // 64-bit code, CPL 0
     std::uint32_t unused = 0;
     std::uint8_t memory[0x10000] = {};
-    std::uint64_t tsc = 0;
+    std::uint64_t tsc = 0, tsc_step = 10;
     unsigned pmis = 0;
 };
 emulator now;
@@ -31,9 +32,11 @@ machine_layout const layout{.eip = offsetof(emulator, eip),
                             .hflags = offsetof(emulator, hflags),
                             .cs_base = offsetof(emulator, cs_base),
                             .cr0 = offsetof(emulator, cr0),
+                            .cr2 = offsetof(emulator, cr2),
                             .cr3 = offsetof(emulator, cr3),
                             .cr4 = offsetof(emulator, cr4),
-                            .efer = offsetof(emulator, efer)};
+                            .efer = offsetof(emulator, efer),
+                            .rax = offsetof(emulator, rax)};
 
 auto block(std::uint64_t first, std::vector<std::uint8_t> const& code) -> machine::code_block {
     return machine::block_of_bytes({code.data(), code.size()}, first, cpu::code_width::bits_64);
@@ -88,7 +91,7 @@ auto machine_memory(unsigned, std::uint64_t at, void* bytes, std::size_t size, i
     return 1;
 }
 auto machine_code(unsigned, std::uint64_t, void*, std::size_t) -> int { return 0; }
-auto machine_tsc(unsigned) -> std::uint64_t { return now.tsc += 10; }
+auto machine_tsc(unsigned) -> std::uint64_t { return now.tsc += now.tsc_step; }
 void machine_pmi(unsigned) { ++now.pmis; }
 void machine_set_traced(unsigned, int is_traced) {
     now.hflags = (now.hflags & ~MACHINE_TRACED) | (is_traced != 0 ? MACHINE_TRACED : 0);
@@ -194,4 +197,63 @@ TEST_CASE("a counter of instructions overflows, and its interrupt reaches the lo
     CHECK(value == 1);
     CHECK(one.rdmsr(0x38E, value) == MACHINE_DONE);
     CHECK(value == 1);  // Ovf_PMC0
+}
+
+TEST_CASE("a counter overflows in user code that is traced") {
+    now = {};
+    auto const how = settings();
+    processor one{0, how};
+    CHECK(one.wrmsr(0xC1, 0xFFFF'FFFE) == MACHINE_DONE);
+    CHECK(one.wrmsr(0x186, 0xC5 | 3U << 16 | 1U << 20 | 1U << 22) == MACHINE_DONE);
+    CHECK(one.wrmsr(0x38F, 1) == MACHINE_DONE);
+    CHECK(one.wrmsr(base, 0x2000) == MACHINE_DONE);
+    CHECK(one.wrmsr(mask_ptrs, 0xFFF) == MACHINE_DONE);
+    CHECK(one.wrmsr(ctl, on) == MACHINE_DONE);
+    now.hflags |= 3;                                 // CPL
+    auto const jumps = block(0x1000, {0xEB, 0xFE});  // JMP 1000H
+    for (unsigned i = 0; i < 1000 && now.pmis == 0; ++i) {
+        now.eip = 0x1000;
+        one.enter(jumps);
+    }
+    CHECK(now.pmis == 1);
+    std::uint64_t value = 0;
+    CHECK(one.rdmsr(0x38E, value) == MACHINE_DONE);
+    CHECK(value == 1);  // Ovf_PMC0
+}
+
+TEST_CASE("the core clock is that of CBR, and stands still while the processor is halted") {
+    now = {};
+    auto const how = settings();
+    now.tsc_step = 0;
+    CHECK(how.tsc_hz == 3'504'000'000);
+    processor one{0, how};
+    CHECK(one.wrmsr(base, 0x2000) == MACHINE_DONE);
+    CHECK(one.wrmsr(mask_ptrs, 0xFFF) == MACHINE_DONE);
+    CHECK(one.wrmsr(ctl, on | 1U << 1) == MACHINE_DONE);  // CYCEn
+    auto const jumps = block(0x1000, {0xFF, 0xE0});       // JMP RAX
+    now.eip = 0x1000;
+    one.enter(jumps);
+    now.tsc += 3504;  // a microsecond
+    one.enter(jumps);
+    auto const halts = block(0x2000, {0xF4});
+    now.eip = 0x2000;
+    now.tsc += 3504;
+    one.enter(halts);
+    now.eip = 0x2001;
+    one.interrupt(0x20, false, true);
+    now.tsc += 35'040'000;
+    now.eip = 0x1000;
+    one.enter(jumps);
+    std::uint64_t cycles = 0;
+    unsigned ratio = 0;
+    trace::reader in{byte_view{now.memory + 0x2000, 0x400}};
+    for (auto read = in.next(); read.what == trace::item_type::packet; read = in.next()) {
+        if (read.packet.is<packet::cyc>()) { cycles += read.packet.as<packet::cyc>().value(); }
+        if (read.packet.is<packet::cbr>()) {
+            auto const cbr = read.packet.as<packet::cbr>();
+            ratio = static_cast<unsigned>(cbr.get<packet::cbr::CoreBusRatio>());
+        }
+    }
+    CHECK(ratio == 20);  // 2 GHz
+    CHECK(cycles == 4000);
 }
