@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ machine_layout const layout{.eip = offsetof(emulator, eip),
 auto block(std::uint64_t first, std::vector<std::uint8_t> const& code) -> machine::code_block {
     return machine::block_of_bytes({code.data(), code.size()}, first, cpu::code_width::bits_64);
 }
+
+using instruction_bytes = std::vector<std::uint8_t>;
 
 /// The packets in memory from `from` on that show the flow, with their IPs; a TIP.PGD has none.
 auto flow_at(std::uint64_t from, std::size_t size) -> std::string {
@@ -77,7 +80,42 @@ auto settings() -> machine::settings {
 
 }  // namespace
 
+/// The translation of a block: its instructions, and the linear address of the first one.
+struct qemu_plugin_insn {
+    std::uint64_t linear;
+    instruction_bytes bytes;
+};
+struct qemu_plugin_tb {
+    std::vector<qemu_plugin_insn> all;
+};
+
+namespace {
+
+/// The block that the emulator translates at EIP, in the present segment.
+auto translated(std::vector<instruction_bytes> const& code)
+    -> std::unique_ptr<machine::code_block> {
+    machine::guest_state const guest{0};
+    qemu_plugin_tb made;
+    std::uint64_t linear = guest.linear_ip();
+    for (auto const& one : code) {
+        made.all.push_back({linear, one});
+        linear += one.size();
+    }
+    return machine::block_of(&made, guest.width(), guest.code_base());
+}
+
+}  // namespace
+
 extern "C" {
+auto qemu_plugin_tb_n_insns(qemu_plugin_tb const* of) -> std::size_t { return of->all.size(); }
+auto qemu_plugin_tb_vaddr(qemu_plugin_tb const* of) -> std::uint64_t { return of->all[0].linear; }
+auto qemu_plugin_tb_get_insn(qemu_plugin_tb const* of, std::size_t i) -> qemu_plugin_insn* {
+    return const_cast<qemu_plugin_insn*>(&of->all[i]);
+}
+auto qemu_plugin_insn_data(qemu_plugin_insn const* of) -> void const* { return of->bytes.data(); }
+auto qemu_plugin_insn_size(qemu_plugin_insn const* of) -> std::size_t { return of->bytes.size(); }
+auto qemu_plugin_insn_vaddr(qemu_plugin_insn const* of) -> std::uint64_t { return of->linear; }
+
 auto machine_state_layout() -> machine_layout const* { return &layout; }
 auto machine_state(unsigned) -> void const* { return &now; }
 auto machine_memory(unsigned, std::uint64_t at, void* bytes, std::size_t size, int is_write)
@@ -153,6 +191,34 @@ TEST_CASE("blocks are watched while TraceEn is 1, and become packets in the gues
     CHECK(flow_at(0x2000, 0x400) ==
           "TIP.PGE 1002, TNT 6, TIP 3000, FUP 3001, TIP 4000, TIP 3003, TNT 6, FUP 1017, "
           "TIP 5000, FUP 5000, TIP.PGD, ");
+}
+
+TEST_CASE("near branches of real mode, in a segment with a base, are no interrupts") {
+    now = {};
+    now.hflags = 0;  // 16-bit code
+    now.cr0 = 0;
+    now.cs_base = 0x2'0000;
+    auto const how = settings();
+    processor one{0, how};
+    CHECK(one.wrmsr(base, 0x2000) == MACHINE_DONE);
+    CHECK(one.wrmsr(mask_ptrs, 0xFFF) == MACHINE_DONE);
+    now.eip = 0x1A;
+    CHECK(one.wrmsr(ctl, on | 1U << 11) == MACHINE_DONE);  // DisRETC
+    auto const enter = [&](std::uint64_t at, std::vector<instruction_bytes> const& code) {
+        now.eip = at;
+        one.enter(*translated(code));
+    };
+    for (unsigned i = 0; i < 2; ++i) {
+        enter(0x1C, {{0xE8, 0x0E, 0x00}});    // CALL 2DH
+        enter(0x2D, {{0x40}, {0xC3}});        // INC AX; RET
+        enter(0x1F, {{0x49}, {0x75, 0xFA}});  // DEC CX; JNZ 1CH
+    }
+    enter(0x22, {{0xEB, 0x01}});    // JMP 25H
+    enter(0x25, {{0xEB, 0xC9}});    // JMP FFF0H, before the beginning of the segment
+    enter(0xFFF0, {{0x0F, 0x30}});  // WRMSR
+    CHECK(one.wrmsr(ctl, 0) == MACHINE_DONE);
+    CHECK(flow_at(0x2000, 0x400) ==
+          "TIP.PGE 1c, TIP 1f, TNT 6, TIP 1f, TNT 4, FUP fff0, TIP.PGD, ");
 }
 
 TEST_CASE("an interrupt on a full region reaches the local APIC") {
