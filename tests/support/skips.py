@@ -22,7 +22,6 @@ HOW = {
     "perf": "Debian: linux-perf",
     "qemu-x86_64": "Debian: qemu-user, then build again",
     "qemu-x86_64 and perf": "Debian: qemu-user linux-perf, then build again",
-    "qemu-system-x86_64": "Debian: qemu-system-x86, then build again",
     "MPI": "Debian: libopenmpi-dev openmpi-bin, then build again",
     "Chromium": "Debian: chromium chromium-driver python3-selenium",
     "clang": "Debian: clang",

@@ -27,12 +27,10 @@ from folder import Folder  # noqa: E402
 
 PT_RECORD, PT_DUMP = (str(pathlib.Path(name).resolve()) for name in sys.argv[1:3])
 QEMU = shutil.which("qemu-x86_64")
-MACHINE = shutil.which("qemu-system-x86_64")
 PERF = shutil.which("perf")
 CXX = shutil.which(os.environ.get("CXX") or "g++")
 PROGRAMS = pathlib.Path(__file__).resolve().parents[1] / "differential" / "programs" / "bare"
 PLUGIN = pathlib.Path(PT_RECORD).parent / "pt_record_qemu.so"
-MACHINE_PLUGIN = PLUGIN.with_name("pt_record_machine.so")
 HAS_SYMBOLS = pathlib.Path("/usr/lib/debug/.build-id").is_dir()
 IS_X86 = sys.platform == "linux" and os.uname().machine == "x86_64"
 CAN_RECORD = QEMU is not None and PLUGIN.exists()
@@ -126,9 +124,6 @@ class PtRecord(Folder):
         self.assertIn("kernel code", self.refused("--ctl", "os", "true"))
         self.assertIn("psb_every", self.refused("--ctl", "psb=64M", "true"))
         self.assertIn("--check needs --raw", self.refused("--check", "true"))
-        self.assertIn("needs --raw", self.refused("--engine", "machine", "true"))
-        self.assertIn("no timing packets",
-                      self.refused("--engine", "machine", "--raw", "x", "--ctl", "tsc", "true"))
         self.assertIn("needs a file", self.refused("-o", "-", "true"))
         if PLUGIN.exists():
             self.assertIn("is not installed", self.refused("--qemu", "no-such-qemu", "true"))
@@ -454,34 +449,6 @@ class PtRecord(Folder):
         done = self.record(sys.executable, "-c", "import os; os.closerange(3, 4096)\n"
                            "for i in range(200000): pass")
         self.assertGreater(int(SUMMARY.search(done.stderr)[3].replace(",", "")), 1_000_000)
-
-    @unittest.skipUnless(MACHINE and MACHINE_PLUGIN.exists(),
-                         "qemu-system-x86_64")
-    def test_a_machine_of_several_threads_is_refused_at_once(self):
-        done = self.run_tool("--engine", "machine", "--raw", self.raw, MACHINE, "-smp", "2",
-                             "-display", "none")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("emulated by several threads", done.stderr)
-
-    @unittest.skipUnless(MACHINE and MACHINE_PLUGIN.exists(),
-                         "qemu-system-x86_64")
-    def test_near_jumps_of_real_mode_are_no_interrupts(self):
-        # Copies itself to 2000:0000, calls and loops there, and ends the machine.
-        code = bytes.fromhex("fa31c08ed8b800208ec0be007c31ffb90001f3a5ea19000020b90a00e80e004975fa"
-                             "eb01f4b031baf400eeebfe40c3")
-        disk = self.folder / "disk"
-        disk.write_bytes(code.ljust(510, b"\0") + b"\x55\xaa")
-        done = self.run_tool("--engine", "machine", "--raw", self.raw, MACHINE, "-display", "none",
-                             "-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-m", "16", "-net",
-                             "none", "-drive", f"format=raw,file={disk}")
-        self.assertEqual(done.returncode, 0x31 * 2 + 1, done.stderr)
-        listed = subprocess.run([PT_DUMP, self.raw / "0.0.pt"], capture_output=True, text=True,
-                                check=True).stdout
-        self.assertGreater(len(re.findall(r" tip .*ip=0x2001f", listed)), 8)
-        # The last one is the end of the trace.
-        events = subprocess.run([PT_DUMP, "--events", self.raw / "0.0.pt"], capture_output=True,
-                                text=True, check=True).stdout
-        self.assertEqual(re.findall(r" async_\w+ ip=(0x200[0-9a-f]{2}) ", events), ["0x20025"])
 
     @unittest.skipUnless(CAN_RECORD and PERF, "qemu-x86_64 and perf")
     def test_perf_decodes_a_remapped_address_with_the_code_of_its_time(self):

@@ -5,13 +5,11 @@
 //   pt_record.cpp      the command line, and what is reported
 //   command.hpp        the program to execute
 //   qemu_plugin.cpp    the engine `qemu`: a plugin for qemu-x86_64
-//   machine_plugin.cpp the engine `machine`: a plugin for qemu-system-x86_64
 //   step.hpp           the engine `step`: ptrace
 //   thread_trace.hpp   from executed blocks to packets in a file, for a thread
 //   thread_state.hpp   what completes that file if the thread is killed
 //   completion.hpp     completes it
 //   import.hpp         how the plugin learns that QEMU ends the process
-//   machine_trace.hpp  the same for a processor
 //   recording.hpp      the directory of raw output
 //   process_files.hpp  the code and the events of a process in it
 //   perf_file.hpp      from that directory to perf.data
@@ -72,19 +70,14 @@ report` and other readers of perf.data read it.
   --kind K                  write the bytes as this kind of processor does: manual (the default),
                             broadwell, skylake, icelake or atom
   --engine E                qemu (the default): in QEMU's user mode; step: on this processor, one
-                            instruction at a time by ptrace, about 10,000 times slower; machine:
-                            see below
+                            instruction at a time by ptrace, about 10,000 times slower
   --qemu PATH               qemu-x86_64; the default is the one in PATH (Debian: qemu-user)
   --plugin PATH             the plugin; the default is pt_record_qemu.so beside this program
   --check                   with --raw: also write the number and the hash of all instructions, as
                             the engine executes them, to PID.TID.log
   -h, --help                print this text
 
-  pt_record --engine machine --raw DIR qemu-system-x86_64 ARGUMENT...
-
-records the kernel code of a whole machine, from its reset, as raw output: 0.CPU.pt and 0.code.
-This is experimental: interrupts are placed at the end of the block that they follow, and SMM is
-traced as other code. RETs are not compressed.
+Kernel code is recorded in an emulated machine: see examples/tools/machine/machine --help.
 
 The trace of a process ends where it calls execve. If a signal kills it, the trace ends at the
 instruction that raised a fault, or at the beginning of the block of instructions that the thread
@@ -98,7 +91,7 @@ Exit status: that of the program, 128 and its signal if one ended it or was pass
 nothing was recorded; 3 instead of 0 if a trace is incomplete.
 )";
 
-enum class engine_kind : std::uint8_t { qemu, step, machine };
+enum class engine_kind : std::uint8_t { qemu, step };
 
 struct arguments {
     std::string output = "perf.data";
@@ -121,14 +114,12 @@ auto kind_of(std::string const& name) -> engine::model_kind {
 auto engine_of(std::string const& name) -> engine_kind {
     if (name == "qemu") { return engine_kind::qemu; }
     if (name == "step") { return engine_kind::step; }
-    if (name == "machine") { return engine_kind::machine; }
     throw tool::failure{tool::quoted(name) + ": no such engine"};
 }
 
 /// The values of the MSRs for what the user wants. Throws if the processor refuses a part of it.
-auto msrs_of(std::string const& words, engine_kind engine) -> access::msr_state {
-    bool const is_machine = engine == engine_kind::machine;
-    std::string all = is_machine ? "" : "tsc";
+auto msrs_of(std::string const& words) -> access::msr_state {
+    std::string all = "tsc";
     for (auto const& word : tool::words_of(words, " ,")) {
         if (word == "notsc") {
             all = all.starts_with("tsc") ? all.substr(3) : all;
@@ -137,13 +128,8 @@ auto msrs_of(std::string const& words, engine_kind engine) -> access::msr_state 
         }
     }
     auto wanted = trace_request::request_of(all);
-    if (wanted.config.os && !is_machine) { throw tool::failure{"os: kernel code is not recorded"}; }
-    if (is_machine && (wanted.config.tsc || wanted.config.mtc || wanted.config.cyc)) {
-        throw tool::failure{"the engine machine has no timing packets"};
-    }
-    wanted.config.os = is_machine;
-    wanted.config.user = !is_machine;
-    wanted.config.ret_compression = wanted.config.ret_compression && !is_machine;
+    if (wanted.config.os) { throw tool::failure{"os: kernel code is not recorded"}; }
+    wanted.config.user = true;
     auto const made = driver::plan(recording_processor(), wanted);
     for (auto const& one : made.config) {
         auto const member = config::info_of(one.member).name;
@@ -200,10 +186,7 @@ auto parse(tool::command_line& line) -> arguments {
     if (given.program.empty()) { throw tool::failure{"needs a program; see --help"}; }
     if (given.output == "-") { throw tool::failure{"-o needs a file, which is written twice"}; }
     if (given.how.check && given.raw.empty()) { throw tool::failure{"--check needs --raw"}; }
-    if (given.engine == engine_kind::machine && given.raw.empty()) {
-        throw tool::failure{"--engine machine needs --raw"};
-    }
-    given.how.msrs = msrs_of(words, given.engine);
+    given.how.msrs = msrs_of(words);
     return given;
 }
 
@@ -339,9 +322,6 @@ void report(progress const& now, recorded const& found, engine_kind engine) {
         case refusal::settings: throw tool::failure{"the plugin cannot read its settings"};
         case refusal::thread_files:
             throw tool::failure{"the plugin cannot create files in the directory of raw output"};
-        case refusal::threads:
-            throw tool::failure{
-                "the machine is emulated by several threads: -accel tcg,thread=single"};
     }
     if (found.threads.empty() && engine == engine_kind::step) {
         throw tool::failure{"nothing was recorded"};
@@ -366,16 +346,14 @@ void report(progress const& now, recorded const& found, engine_kind engine) {
 
 /// Finds the emulator and the plugin. Throws if there is none.
 void find_emulator(arguments& given) {
-    bool const is_machine = given.engine == engine_kind::machine;
     if (given.plugin.empty()) {
         given.plugin = std::filesystem::read_symlink("/proc/self/exe").parent_path() /
-                       (is_machine ? "pt_record_machine.so" : "pt_record_qemu.so");
+                       "pt_record_qemu.so";
     }
     if (::access(given.plugin.c_str(), R_OK) != 0) {
         throw tool::failure{given.plugin + ": " + std::strerror(errno) + "; --plugin names it"};
     }
     given.plugin = std::filesystem::absolute(given.plugin);
-    if (is_machine) { return; }
     if (given.qemu.find('/') != std::string::npos) { return; }
     try {
         given.qemu = find_program(given.qemu);
@@ -385,13 +363,8 @@ void find_emulator(arguments& given) {
 }
 auto emulate_program(arguments const& given, std::string const& directory,
                      shared_progress const& shared, signal_relay& relay) -> int {
-    if (given.engine != engine_kind::machine) {
-        return run_command(qemu_command(given.qemu, given.plugin, directory, given.program), shared,
-                           relay);
-    }
-    auto const& all = given.program;
-    return run_command(qemu_command(all[0], given.plugin, directory, {all.begin() + 1, all.end()}),
-                       shared, relay);
+    return run_command(qemu_command(given.qemu, given.plugin, directory, given.program), shared,
+                       relay);
 }
 auto step_program([[maybe_unused]] arguments const& given,
                   [[maybe_unused]] std::string const& directory,
@@ -442,23 +415,21 @@ void report_executed(recorded const& found) {
     if (shown != 0) { tool::print_error("programs started by exec are not recorded"); }
 }
 
-/// Completes the raw output, and makes perf.data of it, but not of a machine. Returns the progress
-/// then.
+/// Completes the raw output, and makes perf.data of it. Returns the progress then.
 auto make_output(arguments const& given, std::string const& directory,
                  shared_progress const& shared) -> progress {
-    bool const is_machine = given.engine == engine_kind::machine;
     auto const now = complete(directory, shared);
     auto const found = read_recorded(directory);
     try {
         report(now, found, given.engine);
         report_executed(found);
-        if (!is_machine) { write_perf_data(found, given.output); }
+        write_perf_data(found, given.output);
     } catch (std::exception const& why) {
         if (found.bytes == 0) { throw; }
         throw unfinished{why.what()};
     }
     std::fprintf(stderr, "pt_record: %s: %s instructions, %s bytes of trace, %s\n",
-                 (is_machine ? directory : given.output).c_str(), grouped(now.instructions).c_str(),
+                 given.output.c_str(), grouped(now.instructions).c_str(),
                  grouped(found.bytes).c_str(), counted(found.threads.size(), "thread").c_str());
     return now;
 }
@@ -470,10 +441,6 @@ auto status_of(int status, progress const& now) -> int {
 
 /// Makes perf.data of a directory of raw output.
 auto convert(arguments const& given) -> int {
-    std::error_code ignored;
-    if (std::filesystem::exists(given.from + "/0.code", ignored)) {
-        throw tool::failure{given.from + ": perf.data is not made of the recording of a machine"};
-    }
     shared_progress const shared{given.from, shared_progress::existing{}};
     return status_of(0, make_output(given, given.from, shared));
 }
@@ -484,10 +451,8 @@ auto run_tool(tool::command_line& line) -> int {
     given.program[0] = find_program(given.program[0]);
     std::snprintf(given.how.program, sizeof given.how.program, "%s",
                   std::filesystem::path{given.program[0]}.filename().c_str());
-    if (given.engine != engine_kind::machine) {
-        given.program = with_interpreter(given.program);
-        require_program(given.program[0]);
-    }
+    given.program = with_interpreter(given.program);
+    require_program(given.program[0]);
     if (given.engine != engine_kind::step) { find_emulator(given); }
     raw_directory raw{given};
     if (!write_settings(given.how, (raw.path() + "/settings").c_str())) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// What the two plugins for QEMU share: blocks as they are translated, and the directory.
+// Blocks as QEMU translates them, and the directory of the recording.
 
 #include "../common/qemu_plugin.h"
 #include "thread_trace.hpp"
@@ -17,10 +17,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// QEMU calls this before each execution of a block. It calls `pt_record_on_block`, which each
-// plugin has, with the processor, the block, and the registers. The interface of version 1 does not
-// give those; on an x86-64 host the code that QEMU generates keeps the address of its CPUX86State
-// in RBP, and at the beginning of a block all registers are in it. Elsewhere it reads as zeros.
+// QEMU calls this before each execution of a block. It calls `pt_record_on_block`, in the plugin,
+// with the processor, the block, and the registers. The interface of version 1 does not give those;
+// on an x86-64 host the code that QEMU generates keeps the address of its CPUX86State in RBP, and
+// at the beginning of a block all registers are in it. Elsewhere it reads as zeros.
 extern "C" void pt_record_enter_block(unsigned cpu, void* block);
 #if defined(__x86_64__)
 asm(R"(
@@ -64,14 +64,12 @@ struct translated_block {
     [[nodiscard]] auto bytes() const -> byte_view { return {code.data(), code.size()}; }
 };
 
-/// Calls `visit(instruction of QEMU, address, decoded)` for the instructions of a block, in a code
-/// segment with this base.
+/// Calls `visit(instruction of QEMU, address, decoded)` for the instructions of a block.
 template <class Visit>
-auto translate(qemu_plugin_tb const* tb, x86::code_width width, std::uint64_t base, Visit&& visit)
-    -> translated_block {
+auto translate(qemu_plugin_tb const* tb, Visit&& visit) -> translated_block {
+    constexpr auto width = x86::code_width::bits_64;
     translated_block made;
     auto& block = *made.block;
-    block.base = base;
     std::size_t const count = qemu_plugin_tb_n_insns(tb);
     made.code.reserve(count * x86::instruction::max_bytes);
     block.first = qemu_plugin_tb_vaddr(tb);

@@ -407,7 +407,7 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
             one, decoded.instruction.repeats ? on_instruction<true> : on_instruction<false>,
             QEMU_PLUGIN_CB_NO_REGS, reinterpret_cast<void*>(at));  // NOLINT: only carried
     };
-    auto made = translate(tb, x86::code_width::bits_64, 0, visit);
+    auto made = translate(tb, visit);
     auto& block = *made.block;
     if (block.count == 0) { return; }
     if (is_emulated(block.first)) { block.count = 0; }

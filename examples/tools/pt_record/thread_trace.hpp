@@ -43,7 +43,6 @@ struct alignas(64) code_block {
     std::uint8_t cases = 0;     ///< a set of `rare_case`
     std::uint32_t count = 0;    ///< the number of instructions
     simulate::execution end{};  ///< the last instruction
-    std::uint64_t base = 0;     ///< of the code segment, in all addresses here
 
     [[nodiscard]] auto has(rare_case which) const -> bool {
         return (cases & static_cast<std::uint8_t>(which)) != 0;
@@ -56,18 +55,13 @@ struct alignas(64) code_block {
 inline constexpr engine::execution_context user_code{.cpl = 3, .IF = true};
 
 /// A block of one instruction, or of the last one of several. After a far transfer user code
-/// executes, too, unless the caller sets another context. The base of the code segment is in the
-/// block.
+/// executes, too, unless the caller sets another context.
 inline void end_block(code_block& to, x86::decoded const& last, std::uint64_t at, std::size_t size,
                       x86::code_width width = x86::code_width::bits_64) {
     to.end = {.instruction = last.instruction, .at = at, .after = user_code};
     to.end.after.width = width;
     if (!last) { to.end.instruction.length = static_cast<std::uint8_t>(size); }
-    to.after = simulate::successors_of(to.end.instruction, at - to.base, width);
-    if (width != x86::code_width::bits_64) {
-        to.after.next = (to.after.next + to.base) & low_bits(32);
-        to.after.target = (to.after.target + to.base) & low_bits(32);
-    }
+    to.after = simulate::successors_of(to.end.instruction, at, width);
 }
 
 /// Adds an instruction of `size` bytes at `at` to a block.

@@ -174,6 +174,6 @@ struct progress {
     std::uint64_t refused;          ///< the plugin could not start: a number of `refusal`
 };
 
-enum class refusal : std::uint64_t { none, machine, settings, thread_files, threads };
+enum class refusal : std::uint64_t { none, machine, settings, thread_files };
 
 }  // namespace pt_record
