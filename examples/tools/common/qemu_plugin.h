@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// The part of QEMU's plugin interface that pt_record uses. QEMU exports these functions from its
-// binaries; Debian has no package with their header.
+// The part of QEMU's plugin interface that pt_record and machine use. QEMU exports these functions
+// from its binaries; Debian has no package with their header.
 //
 // PT_RECORD_QEMU_API selects the version of the interface: 1 for QEMU 6.0 to 8.2, 3 or higher for
 // QEMU 9.0 and newer, which accept only versions from 2 on.

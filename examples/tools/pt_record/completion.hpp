@@ -207,14 +207,15 @@ private:
     }
     void complete(thread_state const& of, trace_copy const& from, thread_trace& trace,
                   instruction_log& log) {
-        constexpr auto width = x86::code_width::bits_64;
         std::map<std::pair<std::uint64_t, std::uint64_t>, code_block> known;
         for (std::uint64_t i = 0; i < from.count; ++i) {
             auto const& block = from.blocks[i];
             auto const at = known.try_emplace({block.first, block.record});
             auto const code = at.second || i + 1 == from.count ? code_of(of, block)
                                                                : std::vector<std::uint8_t>{};
-            if (at.second) { at.first->second = block_of(code, block.first, width); }
+            if (at.second) {
+                at.first->second = emulated::block_of<block_notes>(code, block.first, user_code);
+            }
             auto const& whole = at.first->second;
             if (whole.count == 0) {  // its code is not known
                 ++done_.cut;
@@ -245,9 +246,7 @@ private:
             log.interrupt(signal.at, signal.is_fault);
         }
         bool const is_part = signal.is_fault && whole.holds(signal.at);
-        trace.finish_by(
-            is_part ? part_of_block(code, whole.first, signal.at, x86::code_width::bits_64) : whole,
-            signal);
+        trace.finish_by(is_part ? part_of_block(code, whole.first, signal.at) : whole, signal);
     }
     /// True if the instruction at which the thread ends raised a fault: only such a one stops in a
     /// block. One that begins a block raised it, too, unless the block led to itself.

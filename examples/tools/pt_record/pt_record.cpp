@@ -5,6 +5,7 @@
 //   pt_record.cpp      the command line, and what is reported
 //   command.hpp        the program to execute
 //   qemu_plugin.cpp    the engine `qemu`: a plugin for qemu-x86_64
+//   qemu_entry.hpp     how QEMU enters it
 //   step.hpp           the engine `step`: ptrace
 //   thread_trace.hpp   from executed blocks to packets in a file, for a thread
 //   thread_state.hpp   what completes that file if the thread is killed

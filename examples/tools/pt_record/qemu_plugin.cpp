@@ -7,8 +7,9 @@
 
 #include "import.hpp"
 #include "process_files.hpp"
-#include "qemu_blocks.hpp"
+#include "qemu_entry.hpp"
 #include "thread_state.hpp"
+#include "../common/translated_block.hpp"
 
 #include <atomic>
 #include <cerrno>
@@ -30,18 +31,6 @@ namespace {
 
 using namespace ptspec;
 using namespace pt_record;
-
-// ------------------------------------------------------------------------------------ registers
-
-/// The registers of a thread: the beginning of QEMU's CPUX86State.
-///
-/// Each signal checks this: RSP must point to a signal frame with the restorer of the signal.
-struct guest_registers {
-    std::uint64_t general[16];
-    std::uint64_t ip;
-
-    [[nodiscard]] auto rsp() const -> std::uint64_t { return general[4]; }
-};
 
 /// Copies bytes of the program. False if they cannot be read.
 auto read_memory(std::uint64_t address, void* to, std::size_t size) -> bool {
@@ -118,7 +107,7 @@ struct plugin_state {
     process_files files{};
     journal_parts journals{};
     std::vector<handler> handlers{};
-    live_blocks blocks{};
+    std::vector<std::unique_ptr<code_block>> blocks{};  ///< until QEMU drops its translations
     emulated_thread* threads[max_threads] = {};
 };
 
@@ -296,7 +285,7 @@ auto part_before(code_block const& of, std::uint64_t ip) -> code_block {
     std::uint8_t code[begun_block::max_bytes];
     std::uint64_t const size = begun_block{of.first, of.record}.size();
     if (!read_memory(of.first, code, size)) { return of; }
-    return part_of_block({code, size}, of.first, ip, x86::code_width::bits_64);
+    return part_of_block({code, size}, of.first, ip);
 }
 /// A block at the address of a signal handler begins. False if it was called by the program.
 [[gnu::noinline]] auto enter_handler(emulated_thread& of, code_block const& next) -> bool {
@@ -398,7 +387,12 @@ void on_instruction(unsigned vcpu, void* ip) {
 // ------------------------------------------------------------------------------------ translation
 
 void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
-    auto const visit = [](qemu_plugin_insn* one, std::uint64_t at, x86::decoded const& decoded) {
+    auto made = std::make_unique<code_block>();
+    auto& block = *made;
+    std::vector<std::uint8_t> code;
+    auto const visit = [&](qemu_plugin_insn* one, std::uint64_t at, byte_view bytes,
+                           x86::decoded const& decoded) {
+        code.insert(code.end(), bytes.begin(), bytes.end());
         bool const is_interrupt = decoded.instruction.kind == instruction_class::software_interrupt;
         if (!state.how.check || is_interrupt || is_emulated(at) || !state.how.passes_filter(at)) {
             return;
@@ -407,36 +401,44 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
             one, decoded.instruction.repeats ? on_instruction<true> : on_instruction<false>,
             QEMU_PLUGIN_CB_NO_REGS, reinterpret_cast<void*>(at));  // NOLINT: only carried
     };
-    auto made = translate(tb, visit);
-    auto& block = *made.block;
+    emulated::translate(block, tb, user_code, 0, visit);
     if (block.count == 0) { return; }
+    if (block.count == 1 && !block.last_may_not_run &&
+        block.end.instruction.kind == instruction_class::other) {
+        block.set(rare_case::restart);
+    }
+    byte_view const bytes{code.data(), code.size()};
     if (is_emulated(block.first)) { block.count = 0; }
     std::lock_guard const guard{state.lock};
     auto* const of = current_vcpu < max_threads ? state.threads[current_vcpu] : nullptr;
     int const id = thread_id();
     state.files.add_mapping(block.first, id);
-    auto const found = state.files.exchange(block.first, made.bytes());
+    auto const found = state.files.exchange(block.first, bytes);
     bool const has_changed = found == journaled_code::result::changed;
     if (has_changed) { block.set(rare_case::changed); }
     bool const is_later = has_changed && of != nullptr;
     if (is_later) {
-        of->changes.push_back({block.first, made.code});
+        of->changes.push_back({block.first, code});
     } else if (found != journaled_code::result::known) {
-        state.files.add_code(block.first, made.bytes(), id,
-                             of != nullptr ? of->trace.file.size() : 0);
+        state.files.add_code(block.first, bytes, id, of != nullptr ? of->trace.file.size() : 0);
     }
-    block.record = record_of(made.bytes(), !is_later);
+    block.record = record_of(bytes, !is_later);
     for (auto const& one : state.handlers) {
         if (one.address == block.first) { block.set(rare_case::handler); }
     }
     if (state.how.check) { block.set(rare_case::check); }
     qemu_plugin_register_vcpu_tb_exec_cb(tb, pt_record_enter_block, QEMU_PLUGIN_CB_NO_REGS, &block);
-    state.blocks.add(std::move(made.block));
+    state.blocks.push_back(std::move(made));
 }
 /// QEMU drops all translated code. No block executes.
 void on_flush(qemu_plugin_id_t) {
     std::lock_guard const guard{state.lock};
-    state.blocks.clear(state.threads);
+    for (auto* const of : state.threads) {
+        if (of == nullptr || of->previous == nullptr) { continue; }
+        of->copy = *of->previous;
+        of->previous = &of->copy;
+    }
+    state.blocks.clear();
 }
 
 // ------------------------------------------------------------------------------------ system calls
@@ -477,9 +479,9 @@ void add_handler(std::uint64_t action) {
     constexpr std::size_t max_handlers = 4096;
     if (state.handlers.size() == max_handlers) { return; }
     state.handlers.push_back({given.handler, given.restorer});
-    state.blocks.for_each([&](code_block& one) {
-        if (one.first == given.handler) { one.set(rare_case::handler); }
-    });
+    for (auto const& one : state.blocks) {
+        if (one->first == given.handler) { one->set(rare_case::handler); }
+    }
 }
 
 void on_system_call(qemu_plugin_id_t, unsigned vcpu, std::int64_t number, std::uint64_t a1,

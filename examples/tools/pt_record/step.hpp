@@ -272,11 +272,12 @@ private:
     auto read(int id, stepped_thread& of) -> code_block {
         byte_view const bytes{of.next, of.next_size};
         auto const decoded = x86::decode(bytes, of.trace.state.width);
+        auto context = user_code;
+        context.width = of.trace.state.width;
         code_block made;
         made.first = of.ip;
-        made.count = 1;
-        end_block(made, decoded, of.ip, std::min<std::size_t>(bytes.size(), 1),
-                  of.trace.state.width);
+        emulated::add_instruction(made, decoded, of.ip, std::min<std::size_t>(bytes.size(), 1),
+                                  context);
         add_code(id, of, bytes.first(made.end.instruction.length));
         return made;
     }

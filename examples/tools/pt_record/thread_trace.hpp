@@ -3,12 +3,11 @@
 
 // The trace of one thread: from executed blocks of instructions to packets in a file.
 
+#include "../common/code_block.hpp"
 #include "../common/recorded/recording.hpp"
 
 #include <ptspec/engine/generator.hpp>
 #include <ptspec/ports/growing_file.hpp>
-#include <ptspec/simulate/instruction_action.hpp>
-#include <ptspec/x86/decode.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -31,62 +30,25 @@ enum class rare_case : std::uint8_t {
     check = 8,    ///< a log is written
 };
 
-/// Instructions that execute in sequence; only the last one can branch. Each execution reads the
-/// members up to `end`, so they share a cache line.
-struct alignas(64) code_block {
-    std::uint64_t first = 0;       ///< the address of the first instruction
-    std::uint64_t record = 0;      ///< where the journal has its code: see `begun_block`
-    simulate::successors after{};  ///< of the last instruction
-    /// The block may end before its last instruction, which crosses a page: QEMU 7.2 lists it, too.
-    bool last_may_not_run = false;
-    bool is_part = false;       ///< of a block, up to an instruction that raised a fault
-    std::uint8_t cases = 0;     ///< a set of `rare_case`
-    std::uint32_t count = 0;    ///< the number of instructions
-    simulate::execution end{};  ///< the last instruction
+/// What a block of user code has beside its instructions.
+struct block_notes {
+    std::uint64_t record = 0;  ///< where the journal has its code: see `begun_block`
+    bool is_part = false;      ///< of a block, up to an instruction that raised a fault
+    std::uint8_t cases = 0;    ///< a set of `rare_case`
 
     [[nodiscard]] auto has(rare_case which) const -> bool {
         return (cases & static_cast<std::uint8_t>(which)) != 0;
     }
     void set(rare_case which) { cases |= static_cast<std::uint8_t>(which); }
-    [[nodiscard]] auto holds(std::uint64_t ip) const -> bool { return first <= ip && ip <= end.at; }
 };
+using code_block = emulated::code_block<block_notes>;
 
 /// The context of all user code, but for its width.
 inline constexpr engine::execution_context user_code{.cpl = 3, .IF = true};
 
-/// A block of one instruction, or of the last one of several. After a far transfer user code
-/// executes, too, unless the caller sets another context.
-inline void end_block(code_block& to, x86::decoded const& last, std::uint64_t at, std::size_t size,
-                      x86::code_width width = x86::code_width::bits_64) {
-    to.end = {.instruction = last.instruction, .at = at, .after = user_code};
-    to.end.after.width = width;
-    if (!last) { to.end.instruction.length = static_cast<std::uint8_t>(size); }
-    to.after = simulate::successors_of(to.end.instruction, at, width);
-}
-
-/// Adds an instruction of `size` bytes at `at` to a block.
-inline void add_instruction(code_block& to, x86::decoded const& one, std::uint64_t at,
-                            std::size_t size, x86::code_width width, bool is_last) {
-    ++to.count;
-    end_block(to, one, at, size, width);
-    to.last_may_not_run = is_last && to.count > 1 && at / 4096 != (at + size - 1) / 4096;
-}
-/// The block of code at `first`.
-inline auto block_of(byte_view code, std::uint64_t first, x86::code_width width) -> code_block {
-    code_block made;
-    made.first = first;
-    for (std::size_t i = 0; i < code.size();) {
-        auto const one = x86::decode(code.from(i), width);
-        std::size_t const size = one ? one.instruction.length : code.size() - i;
-        add_instruction(made, one, first + i, size, width, i + size == code.size());
-        i += size;
-    }
-    return made;
-}
 /// The instructions of a block before the one at `end`, which raised a fault.
-inline auto part_of_block(byte_view code, std::uint64_t first, std::uint64_t end,
-                          x86::code_width width) -> code_block {
-    auto made = block_of(code.first(end - first), first, width);
+inline auto part_of_block(byte_view code, std::uint64_t first, std::uint64_t end) -> code_block {
+    auto made = emulated::block_of<block_notes>(code.first(end - first), first, user_code);
     made.is_part = true;
     return made;
 }

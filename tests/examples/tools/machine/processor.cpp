@@ -40,7 +40,7 @@ machine_layout const layout{.eip = offsetof(emulator, eip),
                             .rax = offsetof(emulator, rax)};
 
 auto block(std::uint64_t first, std::vector<std::uint8_t> const& code) -> machine::code_block {
-    return machine::block_of_bytes({code.data(), code.size()}, first, cpu::code_width::bits_64);
+    return emulated::block_of<emulated::no_notes>({code.data(), code.size()}, first, {});
 }
 
 using instruction_bytes = std::vector<std::uint8_t>;
