@@ -110,7 +110,8 @@ machine_hooks hooks{.version = MACHINE_HOOKS_VERSION,
                     .has_ptwrite = 0};
 
 void on_block(unsigned cpu, void* block) {
-    processor_of(cpu)->enter(*static_cast<code_block const*>(block));
+    // It exists: it requested that its blocks are watched.
+    state.processors[cpu]->enter(*static_cast<code_block const*>(block));
 }
 void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
     guest_state const guest{machine_current()};
@@ -120,7 +121,12 @@ void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
     auto* const block = state.blocks.add(std::move(made));
     qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS, block);
 }
-void on_flush(qemu_plugin_id_t) { state.blocks.clear(); }
+void on_flush(qemu_plugin_id_t) {
+    for (auto* of : state.processors) {
+        if (of != nullptr) { of->keep_block(); }
+    }
+    state.blocks.clear();
+}
 
 void finish() {
     for (unsigned cpu = 0; cpu < max_processors; ++cpu) {

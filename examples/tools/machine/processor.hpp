@@ -32,7 +32,7 @@ public:
         : how_{how},
           number_{number},
           guest_{number},
-          memory_{.cpu = number},
+          memory_{number},
           unit_{how.caps, guest_.context(), guest_.ip(), how.options} {
         set_ratio();
     }
@@ -53,6 +53,7 @@ public:
             return MACHINE_DONE;
         }
         if (!is_ours(index)) { return MACHINE_NOT_OURS; }
+        memory_.flush();
         auto const read = unit_.rdmsr({index});
         value = read.value;
         if (index == reg::ia32_perf_global_status::address) { value |= overflowed_; }
@@ -76,6 +77,7 @@ public:
         pass_time();
         auto const done = unit_.wrmsr(
             {.index = {index}, .value = value, .at = {at}, .next = {next}}, memory_);
+        memory_.flush();
         if (!done.took_effect()) { return MACHINE_FAULT; }
         if (index == reg::ia32_perf_global_status_reset::address) { overflowed_ &= ~value; }
         previous_ = nullptr;
@@ -94,30 +96,36 @@ public:
     void enter(code_block const& next) {
         auto const* const previous = previous_;
         if (pending_.which != pending_event::what::none) {
-            complete_pending(next.first, guest_.context());
+            complete_pending(next.first);
         } else if (previous != nullptr && resumes_within(*previous, next.first)) {
             count(part_of(*previous, next.first));
         } else if (previous != nullptr) {
-            complete(*previous, next.first, guest_.context());
+            complete(*previous, next.first);
             if (is_halted_) { wake(action::wake_reason::store); }  // MWAIT, and no interrupt
         }
-        copy_ = next;
+        previous_ = &next;
+        if (counts_) { block_cpl_ = guest_.cpl(); }
+    }
+    /// The emulator is about to drop its blocks.
+    void keep_block() {
+        if (previous_ == nullptr) { return; }
+        copy_ = *previous_;
         previous_ = &copy_;
-        block_cpl_ = guest_.cpl();
     }
     /// An exception or interrupt begins.
     void interrupt(std::uint8_t vector, bool is_instruction, bool is_external) {
+        memory_.flush();
         if (!guest_.is_watched()) { return; }
         std::uint64_t const at = guest_.ip();
         if (pending_.which != pending_event::what::none) {
             // Raised by the delivery of another, or before its handler's first instruction.
-            if (at != pending_.at) { complete_pending(at, guest_.context()); }
+            if (at != pending_.at) { complete_pending(at); }
         } else if (is_instruction) {
             if (previous_ != nullptr) { count(*previous_); }
         } else {
             // A fault is within the block or at its successor, an interrupt at the successor.
             bool const is_within = !is_external && previous_ != nullptr && previous_->holds(at);
-            if (previous_ != nullptr && !is_within) { complete(*previous_, at, guest_.context()); }
+            if (previous_ != nullptr && !is_within) { complete(*previous_, at); }
             if (is_within) { count(part_of(*previous_, at)); }
         }
         using what = pending_event::what;
@@ -127,6 +135,7 @@ public:
         previous_ = nullptr;
     }
     void event(machine_event of) {
+        memory_.flush();
         using what = pending_event::what;
         switch (of) {
             case MACHINE_POWER_ON:
@@ -171,7 +180,7 @@ public:
     [[nodiscard]] auto total() const -> engine::totals const& { return unit_.total(); }
     /// Actions after which the output did not reach memory; the unit stores the bytes later.
     [[nodiscard]] auto faults() const -> std::uint64_t { return faults_; }
-    [[nodiscard]] auto pmis() const -> std::uint64_t { return memory_.pmis; }
+    [[nodiscard]] auto pmis() const -> std::uint64_t { return memory_.pmis(); }
 
 private:
     [[nodiscard]] static auto is_ours(std::uint32_t index) -> bool {
@@ -198,20 +207,37 @@ private:
             pending_ = {};
         }
         machine_set_traced(number_, is_watched ? 1 : 0);
+        counts_ = monitoring_.counts();
+        limit_ = 0;
     }
     /// Sets the IP and the context of the unit, which has no actions while TraceEn is 0.
-    void enter_context() { on(action::far_transfer{unit_.ip(), guest_.ip(), guest_.context()}); }
+    void enter_context() {
+        on(action::far_transfer{unit_.ip(), guest_.ip(), guest_.context()});
+        flags_ = guest_.flags();
+    }
     /// The last block has executed up to the instruction at an offset.
     void reach(std::uint64_t at) {
         if (previous_ == nullptr) { return; }
-        if (!previous_->holds(at)) { complete(*previous_, at, guest_.context()); }
+        if (!previous_->holds(at)) { complete(*previous_, at); }
         on(action::sequential{at});
         previous_ = nullptr;
     }
+    /// The instructions of a block take their time. Reading the clock at each block would make
+    /// traced code a third slower: it is read after 256 instructions, and estimated between.
+    void pass_time_of(code_block const& block) {
+        instructions_ += block.count;
+        if (instructions_ < limit_) { return; }
+        if (instructions_ >= max_unread) { return pass_time(); }
+        set_time(read_tsc_ + instructions_ * how_.tsc_hz / 1'000'000'000);
+    }
+    void pass_time() {
+        instructions_ = 0;
+        read_tsc_ = machine_tsc(number_);
+        set_time(read_tsc_);
+    }
     /// The core clock: cycles take the time of the instructions of this and, in their turns, the
     /// other processors. It stands still while this one is halted.
-    void pass_time() {
-        std::uint64_t const now = machine_tsc(number_);
+    void set_time(std::uint64_t now) {
         std::uint64_t const tsc = now > tsc_ ? now : tsc_;
         tsc_ = tsc;
         std::uint64_t const art = tsc * how_.caps.leaf_15_eax.raw / how_.caps.leaf_15_ebx.raw;
@@ -219,6 +245,18 @@ private:
         std::uint64_t const cycles = is_halted_ ? 0 : passed - cycles_;
         cycles_ = passed;
         on(action::elapsed{cycles, art, tsc});
+        limit_ = limit_after(art);
+    }
+    /// The instructions until the unit must know the time: at each block if it counts cycles, and
+    /// at the next MTC.
+    [[nodiscard]] auto limit_after(std::uint64_t art) const -> std::uint64_t {
+        auto const& ctl = unit_.state().msrs.ctl;
+        if (ctl.get<reg::ia32_rtit_ctl::CYCEn>()) { return 0; }
+        if (!ctl.get<reg::ia32_rtit_ctl::MTCEn>()) { return max_unread; }
+        auto const frequency = static_cast<unsigned>(ctl.get<reg::ia32_rtit_ctl::MTCFreq>());
+        std::uint64_t const left = (std::uint64_t{1} << frequency) - (art & low_bits(frequency));
+        std::uint64_t const until = left * 1'000'000'000 / how_.caps.leaf_15_ecx.raw;
+        return instructions_ + until < max_unread ? instructions_ + until : max_unread;
     }
     void set_ratio() { on(action::ratio{how_.core_to_bus()}); }
     /// True if the emulator interrupted a block and continues inside it, as after a change of the
@@ -235,14 +273,19 @@ private:
                of == syscall || of == sysret || of == sysenter || of == sysexit || of == rsm ||
                of == software_interrupt;
     }
-    /// A block has executed, and the instruction at `to` is the next, in this context.
-    void complete(code_block const& block, std::uint64_t to,
-                  engine::execution_context const& after) {
-        count(block);
+    /// A block has executed, and the instruction at `to` is the next.
+    void complete(code_block const& block, std::uint64_t to) {
+        if (counts_) { count(block); }
         if (!is_tracing()) { return; }
-        pass_time();
+        pass_time_of(block);
         using enum x86::instruction_class;
         auto const kind = block.after.kind;
+        if (guest_.flags() == flags_ &&
+            simulate::take_near_action(block.after, to, [this](auto const& one) { on(one); })) {
+            return;
+        }
+        flags_ = guest_.flags();
+        auto const after = guest_.context();
         auto const& before = unit_.state().code;
         bool const is_near = before.cpl == after.cpl && before.width == after.width &&
                              before.cr3 == after.cr3;
@@ -277,7 +320,9 @@ private:
         is_halted_ = false;
         on(action::wake{.last = 1, .deepest = 1, .reason = reason});
     }
-    void complete_pending(std::uint64_t to, engine::execution_context const& after) {
+    void complete_pending(std::uint64_t to) {
+        auto const after = guest_.context();
+        flags_ = guest_.flags();
         using what = pending_event::what;
         auto const of = pending_;
         pending_ = {};
@@ -302,12 +347,12 @@ private:
     /// The instructions of a block before the one at an offset.
     [[nodiscard]] auto part_of(code_block const& block, std::uint64_t end) const -> code_block {
         code_block part{.first = block.first};
-        if (!monitoring_.counts()) { return part; }  // it takes long
+        if (!counts_) { return part; }  // it takes long
         for (auto at = block.first; at < end; at += length_at(at)) { ++part.count; }
         return part;
     }
     void count(code_block const& block) {
-        if (!monitoring_.counts()) { return; }
+        if (!counts_) { return; }
         using enum x86::instruction_class;
         auto const kind = block.after.kind;
         std::uint64_t const branches = conditional <= kind && kind <= software_interrupt ? 1 : 0;
@@ -324,6 +369,8 @@ private:
         if (raises) { memory_.raise(); }
     }
 
+    static constexpr std::uint64_t max_unread = 256;
+
     settings const& how_;
     unsigned number_;
     guest_state guest_;
@@ -331,14 +378,19 @@ private:
     engine::trace_unit<> unit_;
     performance_monitoring monitoring_{};
     code_block const* previous_ = nullptr;  ///< the block that executes
-    code_block copy_{};                     ///< of it: the emulator may drop its own
+    code_block copy_{};                     ///< of it, once the emulator dropped its own
     pending_event pending_{};
-    std::uint64_t operand_ = 0;     ///< of the last PTWRITE
-    std::uint64_t cycles_ = 0;      ///< of the core clock at the last report
-    std::uint64_t tsc_ = 0;         ///< at the last report
-    std::uint64_t branches_ = 0;    ///< that were counted
-    std::uint64_t overflowed_ = 0;  ///< counters, as bits of IA32_PERF_GLOBAL_STATUS
-    unsigned block_cpl_ = 0;        ///< of the block that executes
+    std::uint64_t operand_ = 0;       ///< of the last PTWRITE
+    std::uint64_t cycles_ = 0;        ///< of the core clock at the last report
+    std::uint64_t tsc_ = 0;           ///< at the last report
+    std::uint64_t branches_ = 0;      ///< that were counted
+    std::uint64_t overflowed_ = 0;    ///< counters, as bits of IA32_PERF_GLOBAL_STATUS
+    std::uint64_t read_tsc_ = 0;      ///< when the clock was read
+    std::uint64_t instructions_ = 0;  ///< since then
+    std::uint64_t limit_ = 0;         ///< of them, at which the unit must know the time
+    std::uint32_t flags_ = 0;         ///< of the context that the unit knows
+    bool counts_ = false;             ///< a counter counts
+    unsigned block_cpl_ = 0;          ///< of the block that executes
     bool is_halted_ = false;
     std::uint64_t faults_ = 0;
 };

@@ -204,9 +204,10 @@ TEST_CASE("near branches of real mode, in a segment with a base, are no interrup
     CHECK(one.wrmsr(mask_ptrs, 0xFFF) == MACHINE_DONE);
     now.eip = 0x1A;
     CHECK(one.wrmsr(ctl, on | 1U << 11) == MACHINE_DONE);  // DisRETC
+    machine::live_blocks blocks;
     auto const enter = [&](std::uint64_t at, std::vector<instruction_bytes> const& code) {
         now.eip = at;
-        one.enter(*translated(code));
+        one.enter(*blocks.add(translated(code)));
     };
     for (unsigned i = 0; i < 2; ++i) {
         enter(0x1C, {{0xE8, 0x0E, 0x00}});    // CALL 2DH
@@ -296,7 +297,9 @@ TEST_CASE("the core clock is that of CBR, and stands still while the processor i
     CHECK(one.wrmsr(base, 0x2000) == MACHINE_DONE);
     CHECK(one.wrmsr(mask_ptrs, 0xFFF) == MACHINE_DONE);
     CHECK(one.wrmsr(ctl, on | 1U << 1) == MACHINE_DONE);  // CYCEn
-    auto const jumps = block(0x1000, {0xFF, 0xE0});       // JMP RAX
+    std::vector<std::uint8_t> code(300, 0x90);            // the clock is read within 256
+    code.insert(code.end(), {0xFF, 0xE0});                // JMP RAX
+    auto const jumps = block(0x1000, code);
     now.eip = 0x1000;
     one.enter(jumps);
     now.tsc += 3504;  // a microsecond
