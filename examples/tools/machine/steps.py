@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSL-1.0
+"""What the parts of `machine` share: messages, failures, commands and packages."""
+
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+BUILD = pathlib.Path(os.environ.get("PTSPEC_BUILD_DIR", ROOT / "build")).resolve() / "machine"
+os.environ["PATH"] = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"  # of mke2fs, debootstrap
+
+
+class Failed(Exception):
+    """What cannot be done, for the user."""
+    status = 125
+
+
+class WrongUsage(Failed):
+    status = 2
+
+
+class NotFound(Failed):
+    """The command is absent: the status of a shell."""
+    status = 127
+
+
+def say(*words):
+    print("machine:", *words, file=sys.stderr, flush=True)
+
+
+def run(*command, log=None, **how):
+    """Runs a command; its output goes to a log file, whose end is shown if it fails."""
+    words = [str(word) for word in command]
+    if log is None:
+        done = subprocess.run(words, check=False, **how)
+    else:
+        with open(log, "w", encoding="utf-8") as to:
+            done = subprocess.run(words, stdout=to, stderr=subprocess.STDOUT, check=False, **how)
+    if done.returncode != 0:
+        end = "" if log is None else "\n" + "\n".join(
+            pathlib.Path(log).read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
+        full = f"\n{BUILD} has no free space" if free_bytes(BUILD) < 1 << 20 else ""
+        raise Failed(f"{shlex.join(words)}: exit status {done.returncode}{end}{full}")
+
+
+def install(packages):
+    missing = [name for name, file in packages.items() if not os.path.exists(file)]
+    if not missing:
+        return
+    command = ["apt-get", "install", "-y", "--no-install-recommends", *missing]
+    if os.geteuid() != 0:
+        raise Failed(f"packages are missing: sudo {shlex.join(command)}")
+    say("installs", *missing)
+    BUILD.mkdir(parents=True, exist_ok=True)
+    run(*command, log=BUILD / "install.log",
+        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
+
+
+def free_bytes(folder):
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
+
+
+def need_space(folder, megabytes):
+    free = free_bytes(folder) >> 20
+    if free < megabytes:
+        raise Failed(f"{folder} has {free} MB of free space, and {megabytes} MB are needed")
