@@ -30,6 +30,9 @@ $B mkdir -p /proc /sys /dev /tmp /run /root
 $B mount -t proc proc /proc
 $B mount -t sysfs sys /sys
 $B mount -t devtmpfs dev /dev
+for one in fd stdin:fd/0 stdout:fd/1 stderr:fd/2; do
+    $B ln -s /proc/self/${one#*:} /dev/${one%:*} 2>/dev/null
+done
 $B mount -t tracefs trace /sys/kernel/tracing 2>/dev/null
 echo -1 > /proc/sys/kernel/perf_event_paranoid
 echo 0 > /proc/sys/kernel/kptr_restrict
