@@ -154,12 +154,6 @@ line" copy
     def test_a_kernel_that_finds_no_intel_pt(self):
         self.ends(0, "this kernel offers no Intel PT", "--hide", "INTEL_PT", "true")
 
-    def test_log_names_the_processor(self):
-        self.ends(0, "", "--log", "log", "--log-code", "401000+1000", "true")
-        lines = (self.folder / "log").read_text(encoding="utf-8").splitlines()
-        self.assertTrue(all(re.match(r"Trace \d+: |cpu_io_recompile|Stopped", one)
-                            for one in lines), lines[:3])
-
     @unittest.skipUnless(os.geteuid() == 0, "needs root")
     def test_full_disks(self):
         small = self.folder / "small"

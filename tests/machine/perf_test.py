@@ -49,6 +49,7 @@ JITDUMP = """#include <stdint.h>
 #define JITHEADER_MAGIC 0x4A695444
 #define JITHEADER_VERSION 1
 #define JITDUMP_FLAGS_ARCH_TIMESTAMP 1ULL
+enum jit_record_type { JIT_CODE_LOAD, JIT_CODE_MOVE, JIT_CODE_DEBUG_INFO, JIT_CODE_CLOSE };
 struct jitheader {
     uint32_t magic, version, total_size, elf_mach, pad1, pid;
     uint64_t timestamp, flags;
@@ -144,7 +145,7 @@ def main(arguments):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", default=BUILD / "root.img")
     parser.add_argument("--preset", action="append")
-    parser.add_argument("--cpus", type=int, default=1)
+    parser.add_argument("--cpus", type=int, default=2)
     parser.add_argument("--seconds", type=int, default=1800, help="at most, for each preset")
     parser.add_argument("--keep", help="a folder for the output of each preset")
     parser.add_argument("--self-test", action="store_true")
@@ -154,6 +155,7 @@ def main(arguments):
         return self_test()
     options.root = pathlib.Path(options.root).resolve()
     passed, seen, failures = set(), set(), 0
+    # A table; the output of the machine is on the same terminal.
     print(f"{'case':16} {'preset':16} {'perf':8} {'own':8} details")
     with tempfile.TemporaryDirectory() as scratch:
         for preset in options.preset or PRESETS:
