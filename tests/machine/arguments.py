@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from unittest import mock
 
@@ -133,6 +134,20 @@ class Parts(Folder):
     def test_a_full_disk_is_said_before(self):
         with self.assertRaisesRegex(steps.Failed, "MB of free space, and"):
             steps.need_space(self.folder / "not/there", 1 << 40)
+
+    def test_what_a_step_started_ends_with_it(self):
+        script = ("import signal, sys\nsys.path.insert(0, sys.argv[1])\nimport steps\n"
+                  "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+                  "steps.run('sh', '-c', 'sleep 50 & echo $! $$ >pids; sleep 50')")
+        started = subprocess.Popen([sys.executable, "-B", "-c", script, TOOL], cwd=self.folder)
+        file, end = self.folder / "pids", time.monotonic() + 20
+        while not (file.exists() and file.read_text()) and time.monotonic() < end:
+            time.sleep(0.05)
+        started.terminate()
+        self.assertEqual(started.wait(timeout=20), 7)
+        for one in file.read_text().split():
+            stat = pathlib.Path(f"/proc/{one}/stat")
+            self.assertTrue(not stat.exists() or stat.read_text().split()[2] == "Z", one)
 
     def test_release_of_a_kernel(self):
         head = bytearray(0x4000)

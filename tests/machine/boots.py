@@ -137,6 +137,11 @@ line" copy
             2, "are needed here", "--memory", "170M", "true"))[1]
         self.ends(6, "", "--memory", least, "sh", "-c", "exit 6")
 
+    def test_a_full_working_directory(self):
+        self.ends(9, "No space left", "--memory", "400M", "sh", "-c",
+                  "dd if=/dev/zero of=large bs=1M; exit 9")
+        self.assertGreater((self.folder / "large").stat().st_size, 50 << 20)
+
     # ends
 
     def test_a_limit_of_time(self):

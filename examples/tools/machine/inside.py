@@ -30,6 +30,7 @@ $B mkdir -p /proc /sys /dev /tmp /run /root
 $B mount -t proc proc /proc
 $B mount -t sysfs sys /sys
 $B mount -t devtmpfs dev /dev
+$B mount -t tmpfs run /run
 for one in fd stdin:fd/0 stdout:fd/1 stderr:fd/2; do
     $B ln -s /proc/self/${one#*:} /dev/${one%:*} 2>/dev/null
 done

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSL-1.0
 """What the parts of `machine` share: messages, failures, commands and packages."""
 
+import contextlib
 import os
 import pathlib
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -32,19 +34,32 @@ def say(*words):
     print("machine:", *words, file=sys.stderr, flush=True)
 
 
+def wait_for(words, **how):
+    """Runs a command in a session of its own; ends all its processes if this script ends."""
+    started = subprocess.Popen(words, stdin=subprocess.DEVNULL, start_new_session=True, **how)
+    try:
+        return started.wait()
+    except BaseException:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+                os.killpg(started.pid, number)
+                started.wait(timeout=5)
+        raise
+
+
 def run(*command, log=None, **how):
     """Runs a command; its output goes to a log file, whose end is shown if it fails."""
     words = [str(word) for word in command]
     if log is None:
-        done = subprocess.run(words, check=False, **how)
+        status = wait_for(words, **how)
     else:
         with open(log, "w", encoding="utf-8") as to:
-            done = subprocess.run(words, stdout=to, stderr=subprocess.STDOUT, check=False, **how)
-    if done.returncode != 0:
+            status = wait_for(words, stdout=to, stderr=subprocess.STDOUT, **how)
+    if status != 0:
         end = "" if log is None else "\n" + "\n".join(
             pathlib.Path(log).read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
         full = f"\n{BUILD} has no free space" if free_bytes(BUILD) < 1 << 20 else ""
-        raise Failed(f"{shlex.join(words)}: exit status {done.returncode}{end}{full}")
+        raise Failed(f"{shlex.join(words)}: exit status {status}{end}{full}")
 
 
 def install(packages):
