@@ -74,11 +74,12 @@ def make_root(options):
         raise Failed("debootstrap runs as root only: sudo " + shlex.join(
             [f"PTSPEC_BUILD_DIR={BUILD.parent}", *again]))
     BUILD.mkdir(parents=True, exist_ok=True)
-    steps.need_space(BUILD, 900)
+    steps.need_space(BUILD, 800)
     steps.need_space(image.parent, 700)
     steps.install(TO_MAKE)
     say(f"makes {image}: Debian {suite} with {', '.join(packages)}")
-    say("downloads 140 MB, needs 600 MB and 900 MB more while it works: about three minutes")
+    say("downloads 120 MB; the file takes 550 MB, and 700 MB more while it is made; about three "
+        "minutes")
     folder, cache = BUILD / "root.new", BUILD / "root.packages"
     remove(folder)
     cache.mkdir(exist_ok=True)
