@@ -82,7 +82,6 @@ exec $B switch_root /new /run/machine/busybox sh /run/machine/on_disk
 ON_DISK_LATER = """cd /files
 /run/machine/command
 echo $? > /run/status
-ln -s /run/machine /machine 2>/dev/null
 B=/run/machine/busybox exec /run/machine/busybox sh /run/machine/finish
 """
 FINISH = """$B kill -9 -1 2>/dev/null
