@@ -71,6 +71,8 @@ CALLS = [
 }
 cpu->icount_budget = machine_turn(cpu->icount_budget);""",
          after=r"cpu->icount_budget = icount_get_limit\(\);"),
+    Call("accel/tcg/cpu-exec-common.c", "cpu_loop_exit_noexc",
+         "machine_event(cpu->env_ptr, MACHINE_LEFT_BLOCK);", at="begin"),
     Call("hw/i386/x86.c", "cpu_get_tsc",
          "if (1) { return machine_tsc_of(cpus_get_elapsed_ticks()); }", at="begin"),
     Call("hw/intc/apic_common.c", "apic_next_timer", "d = machine_apic_ticks(d);",

@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /* Increases when a member or a function changes. */
-#define MACHINE_HOOKS_VERSION 2
+#define MACHINE_HOOKS_VERSION 3
 
 /* What became of an access. */
 enum machine_access {
@@ -32,6 +32,8 @@ enum machine_event {
     MACHINE_SIPI,     /* after the state changed */
     MACHINE_SMI,      /* before the state changes */
     MACHINE_RSM,      /* before the state changes */
+    /* The block that executes ends before its last instruction, and continues as other blocks. */
+    MACHINE_LEFT_BLOCK,
 };
 
 struct machine_hooks {

@@ -104,6 +104,7 @@ public:
             if (is_halted_) { wake(action::wake_reason::store); }  // MWAIT, and no interrupt
         }
         previous_ = &next;
+        has_left_ = false;
         if (counts_) { block_cpl_ = guest_.cpl(); }
     }
     /// The emulator is about to drop its blocks.
@@ -124,7 +125,8 @@ public:
             if (previous_ != nullptr) { count(*previous_); }
         } else {
             // A fault is within the block or at its successor, an interrupt at the successor.
-            bool const is_within = !is_external && previous_ != nullptr && previous_->holds(at);
+            bool const is_within = previous_ != nullptr && previous_->holds(at) &&
+                                   (!is_external || has_left_);
             if (previous_ != nullptr && !is_within) { complete(*previous_, at); }
             if (is_within) { count(part_of(*previous_, at)); }
         }
@@ -133,9 +135,10 @@ public:
                                 : (is_instruction ? what::software_interrupt : what::fault),
                     vector, at, guest_.cr2()};
         previous_ = nullptr;
+        has_left_ = false;
     }
     void event(machine_event of) {
-        memory_.flush();
+        if (of != MACHINE_LEFT_BLOCK) { memory_.flush(); }
         using what = pending_event::what;
         switch (of) {
             case MACHINE_POWER_ON:
@@ -164,6 +167,7 @@ public:
                 pending_ = {what::smi, 0, guest_.ip()};
                 previous_ = nullptr;
                 return;
+            case MACHINE_LEFT_BLOCK: has_left_ = true; return;
             case MACHINE_RSM:
                 previous_ = nullptr;
                 pending_ = {};
@@ -259,9 +263,10 @@ private:
         return instructions_ + until < max_unread ? instructions_ + until : max_unread;
     }
     void set_ratio() { on(action::ratio{how_.core_to_bus()}); }
-    /// True if the emulator interrupted a block and continues inside it, as after a change of the
-    /// code or a device access.
-    [[nodiscard]] static auto resumes_within(code_block const& block, std::uint64_t to) -> bool {
+    /// True if the emulator left a block and continues inside it, as after a change of the code or
+    /// a device access.
+    [[nodiscard]] auto resumes_within(code_block const& block, std::uint64_t to) const -> bool {
+        if (has_left_ && block.holds(to)) { return true; }
         if (block.last_may_not_run && to == block.end.at) { return true; }
         bool const branches = block.after.kind != x86::instruction_class::other;
         bool const repeats = block.end.instruction.repeats && to == block.end.at;
@@ -389,6 +394,7 @@ private:
     std::uint64_t instructions_ = 0;  ///< since then
     std::uint64_t limit_ = 0;         ///< of them, at which the unit must know the time
     std::uint32_t flags_ = 0;         ///< of the context that the unit knows
+    bool has_left_ = false;           ///< the emulator left the block before its end
     bool counts_ = false;             ///< a counter counts
     unsigned block_cpl_ = 0;          ///< of the block that executes
     bool is_halted_ = false;

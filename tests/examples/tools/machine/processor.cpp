@@ -326,3 +326,31 @@ TEST_CASE("the core clock is that of CBR, and stands still while the processor i
     CHECK(ratio == 20);  // 2 GHz
     CHECK(cycles == 4000);
 }
+
+TEST_CASE("a block that the emulator leaves and continues is no interrupt") {
+    now = {};
+    auto const how = settings();
+    processor one{0, how};
+    CHECK(one.wrmsr(base, 0x2000) == MACHINE_DONE);
+    CHECK(one.wrmsr(mask_ptrs, 0xFFF) == MACHINE_DONE);
+    now.eip = 0x1000;
+    CHECK(one.wrmsr(ctl, on) == MACHINE_DONE);
+    auto const reads = block(0x1002, {0xEC, 0x90, 0xFF, 0xE0});  // IN AL, DX; NOP; JMP RAX
+    auto const rest = block(0x1003, {0x90, 0xFF, 0xE0});
+    now.eip = 0x1002;
+    one.enter(reads);
+    one.event(MACHINE_LEFT_BLOCK);
+    now.eip = 0x1003;  // the IN has executed alone
+    one.enter(rest);
+    now.eip = 0x1002;
+    one.enter(reads);
+    one.event(MACHINE_LEFT_BLOCK);
+    now.eip = 0x1003;
+    one.interrupt(0x20, false, true);
+    auto const writes = block(0x5000, {0x0F, 0x30});  // WRMSR
+    now.eip = 0x5000;
+    one.enter(writes);
+    CHECK(one.wrmsr(ctl, 0) == MACHINE_DONE);
+    CHECK(flow_at(0x2000, 0x400) ==
+          "TIP.PGE 1002, TIP 1002, FUP 1003, TIP 5000, FUP 5000, TIP.PGD, ");
+}
