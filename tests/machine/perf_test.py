@@ -9,7 +9,8 @@ each case stands a check of our own, in perf_cases.sh: that a recording like tha
 what the case is about, because some cases pass on an empty file. A case that a preset skips must
 pass with another. With the names of our checks, such as `sample`, only these run.
 
-Needs the root that `machine root` makes (IMAGE, by default that of `machine root`), and the kernel.
+AlderLake-N alone has the capabilities of all cases. A preset takes six minutes. Needs the root that
+`machine root` makes (IMAGE, by default that of `machine root`), and the kernel.
 Exit status: 0, 1 (a case failed, or was skipped by all presets), 2 (wrong usage).
 """
 
@@ -155,7 +156,6 @@ def main(arguments):
         return self_test()
     options.root = pathlib.Path(options.root).resolve()
     passed, seen, failures = set(), set(), 0
-    # A table; the output of the machine is on the same terminal.
     print(f"{'case':16} {'preset':16} {'perf':8} {'own':8} details")
     with tempfile.TemporaryDirectory() as scratch:
         for preset in options.preset or PRESETS:
