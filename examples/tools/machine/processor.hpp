@@ -351,7 +351,8 @@ private:
     }
     /// The instructions of a block before the one at an offset.
     [[nodiscard]] auto part_of(code_block const& block, std::uint64_t end) const -> code_block {
-        code_block part{.first = block.first};
+        code_block part;
+        part.first = block.first;
         if (!counts_) { return part; }  // it takes long
         for (auto at = block.first; at < end; at += length_at(at)) { ++part.count; }
         return part;
