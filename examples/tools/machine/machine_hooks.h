@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /* Increases when a member or a function changes. */
-#define MACHINE_HOOKS_VERSION 3
+#define MACHINE_HOOKS_VERSION 4
 
 /* What became of an access. */
 enum machine_access {
@@ -40,7 +40,8 @@ struct machine_hooks {
     uint32_t version; /* MACHINE_HOOKS_VERSION of the library */
     enum machine_access (*rdmsr)(unsigned cpu, uint32_t index, uint64_t *value);
     enum machine_access (*wrmsr)(unsigned cpu, uint32_t index, uint64_t value);
-    enum machine_access (*rdpmc)(unsigned cpu, uint32_t index, uint64_t *value);
+    /* Also returns the length of the instruction. */
+    enum machine_access (*rdpmc)(unsigned cpu, uint32_t index, uint64_t *value, unsigned *length);
     /* Changes what CPUID returns: `words` are EAX, EBX, ECX, EDX. */
     void (*cpuid)(unsigned cpu, uint32_t leaf, uint32_t subleaf, uint32_t words[4]);
     /* PTWRITE with an operand of `size` bytes executes, as the last instruction of its block. */

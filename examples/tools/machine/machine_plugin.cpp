@@ -43,9 +43,10 @@ auto wrmsr(unsigned cpu, std::uint32_t index, std::uint64_t value) -> machine_ac
     auto* const of = processor_of(cpu);
     return of == nullptr ? MACHINE_NOT_OURS : of->wrmsr(index, value);
 }
-auto rdpmc(unsigned cpu, std::uint32_t index, std::uint64_t* value) -> machine_access {
+auto rdpmc(unsigned cpu, std::uint32_t index, std::uint64_t* value, unsigned* length)
+    -> machine_access {
     auto* const of = processor_of(cpu);
-    return of == nullptr ? MACHINE_NOT_OURS : of->rdpmc(index, *value);
+    return of == nullptr ? MACHINE_NOT_OURS : of->rdpmc(index, *value, *length);
 }
 void cpuid(unsigned, std::uint32_t leaf, std::uint32_t subleaf, std::uint32_t words[4]) {
     auto const& caps = state.how.caps;

@@ -146,9 +146,10 @@ int machine_wrmsr(CPUX86State *env, uint64_t value, uintptr_t from)
 void machine_rdpmc(CPUX86State *env, uintptr_t from)
 {
     uint64_t value = 0;
-    if (hooks &&
-        finish(env, hooks->rdpmc(number_of(env), env->regs[R_ECX], &value), &value, from)) {
-        env->eip += 2;
+    unsigned length = 0;
+    if (hooks && finish(env, hooks->rdpmc(number_of(env), env->regs[R_ECX], &value, &length),
+                        &value, from)) {
+        env->eip += length;
         cpu_loop_exit(env_cpu(env));
     }
 }

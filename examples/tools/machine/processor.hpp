@@ -84,7 +84,8 @@ public:
         watch();
         return MACHINE_DONE;
     }
-    auto rdpmc(std::uint32_t index, std::uint64_t& value) -> machine_access {
+    auto rdpmc(std::uint32_t index, std::uint64_t& value, unsigned& length) -> machine_access {
+        length = static_cast<unsigned>(length_at(guest_.ip()));
         return monitoring_.rdpmc(index, value) ? MACHINE_DONE : MACHINE_FAULT;
     }
     /// PTWRITE executes, the last instruction of its block.

@@ -128,7 +128,11 @@ auto machine_memory(unsigned, std::uint64_t at, void* bytes, std::size_t size, i
     }
     return 1;
 }
-auto machine_code(unsigned, std::uint64_t, void*, std::size_t) -> int { return 0; }
+auto machine_code(unsigned, std::uint64_t at, void* bytes, std::size_t size) -> int {
+    if (at + size > sizeof now.memory) { return 0; }
+    std::memcpy(bytes, now.memory + at, size);
+    return 1;
+}
 auto machine_tsc(unsigned) -> std::uint64_t { return now.tsc += now.tsc_step; }
 void machine_pmi(unsigned) { ++now.pmis; }
 void machine_set_traced(unsigned, int is_traced) {
@@ -260,7 +264,12 @@ TEST_CASE("a counter of instructions overflows, and its interrupt reaches the lo
     one.enter(three);
     CHECK(now.pmis == 1);
     std::uint64_t value = 0;
-    CHECK(one.rdpmc(0, value) == MACHINE_DONE);
+    unsigned length = 0;
+    std::uint8_t const rex_rdpmc[] = {0x48, 0x0F, 0x33};
+    now.eip = 0x6000;
+    std::memcpy(now.memory + 0x6000, rex_rdpmc, sizeof rex_rdpmc);
+    CHECK(one.rdpmc(0, value, length) == MACHINE_DONE);
+    CHECK(length == 3);
     CHECK(value == 1);
     CHECK(one.rdmsr(0x38E, value) == MACHINE_DONE);
     CHECK(value == 1);  // Ovf_PMC0
