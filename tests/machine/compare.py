@@ -1,0 +1,553 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Records in examples/tools/machine with perf, and compares the instructions that pt_flow and perf
+find in the traces with those that the emulator logged itself.
+
+    compare.py [--list] [--only NAME].. [--quick] [--folder FOLDER] [--no-perf]
+    compare.py --random N [--seed S]
+
+  --list           print the names of the recordings
+  --only NAME      only this one; repeatable
+  --quick          ten of them
+  --random N       N recordings with options, programs and processors that the seed draws
+  --folder FOLDER  keep all files here
+  --no-perf        without the decoder of perf, which is slow
+
+`tests/run --build pt_flow` and `--build pt_twin` must have built these. The boot has full speed:
+when a recording begins, the monitor of the emulator starts its log, one line an instruction. In a
+line, bit 30 of the flags is set while TraceEn is 1, and bits 0 and 1 are the CPL.
+
+A line of the log is not an executed instruction, and is left out and counted, if
+- the emulator says that it stopped before it;
+- the emulator says that an exception or interrupt began at its address: also INT3 and INT n, whose
+  FUP has their own address, so that decoders do not list them;
+- it repeats the address of the line before: an iteration of REP, or an access to a device that
+  the emulator executes a second time. Repetitions are left out of the decoded instructions, too.
+
+Exit status: 0 all equal, 1 a difference.
+"""
+
+import argparse
+import array
+import dataclasses
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("PTSPEC_BUILD_DIR", ROOT / "build")).resolve()
+MACHINE = ROOT / "examples/tools/machine/machine"
+PROGRAMS = ROOT / "tests/machine/programs"
+TRACED = re.compile(
+    r"^Trace (\d+): \S+ \[[0-9a-f]+/([0-9a-f]+)/([0-9a-f]+)/[0-9a-f]+\]|^Stopped execution|"
+    r"^ *\d+: v=.* cpl=\d IP=\S+ pc=([0-9a-f]+)")
+
+
+@dataclasses.dataclass
+class recording:
+    """A command of the machine, and what its trace holds."""
+    name: str
+    command: str  # {data} is the perf.data file
+    user: bool = True
+    kernel: bool = False
+    cpus: int = 1
+    preset: str = "Skylake-X"
+    kind: str = ""
+    program: str = "work"
+    compares: bool = True   # all instructions are in the trace
+    part: bool = False      # the trace has pieces of them, in their order
+    says: str = ""          # what the output of the command must match
+    truncated: bool = False
+    options: tuple = ()
+
+    @property
+    def in_guest(self):
+        """The command as the machine runs it, with perf's events disabled until `gate` begins."""
+        return self.command.replace("{data} ", f"{{data}} ./gate {self.name} ").format(
+            data=f"out/{self.name}.data",
+            perf="perf record -N -B -D -1 --control fifo:ctl,ack")
+
+    @property
+    def boot(self):
+        return (self.preset, self.kind, self.cpus)
+
+
+def user(name, terms, program="work", **more):
+    return recording(name, f"{{perf}} -e intel_pt/{terms}/u -o {{data}} ./{program}",
+                     program=program, **more)
+
+
+def kernel(name, terms, privileges="k", before="", **more):
+    return recording(name, f"{{perf}} --kcore {before} -e intel_pt/{terms}/{privileges} "
+                     "-o {data} ./small", user=privileges != "k", kernel=True, program="small",
+                     **more)
+
+
+RECORDINGS = [
+    user("user", ""),
+    kernel("kernel", ""),
+    kernel("both", "", "uk"),
+    user("signals", "", "events"),
+    user("exceptions", "", "throws"),
+    user("forks", "", "forks"),
+    user("threads", "", "threads"),
+    user("cyc", "cyc"),
+    user("noretcomp", "noretcomp"),
+    user("mtc", "mtc,mtc_period=0"),
+    recording("thread", "{perf} --per-thread -e intel_pt//u -o {data} ./work"),
+    recording("processor", "{perf} -C 0 -e intel_pt//u -o {data} ./work"),
+    recording("all", "{perf} -a -e intel_pt//u -o {data} ./forks", program="forks"),
+    kernel("all-kernel", "", "uk", before="-a"),
+    *(user(f"mtc_period-{n}", f"mtc,mtc_period={n}") for n in (3, 6, 9)),
+    *(user(f"psb_period-{n}", f"psb_period={n}") for n in range(6)),
+    *(user(f"cyc_thresh-{n}", f"cyc,cyc_thresh={n}") for n in (1, 4, 12)),
+    user("no-tsc", "tsc=0,mtc=0"),
+    user("no-pt", "pt=0", compares=False),
+    user("no-branch", "branch=0", compares=False),
+    recording("filter", "{perf} -e intel_pt//u "
+              "--filter 'filter sort_all @ ./work' -o {data} ./work", part=True),
+    recording("stop", "{perf} -e intel_pt//u "
+              "--filter 'tracestop recurse @ ./work' -o {data} ./work", part=True),
+    recording("two-filters", "{perf} -e intel_pt//u --filter "
+              "'filter sort_all @ ./work,filter recurse @ ./work' -o {data} ./work", part=True),
+    recording("filter-kernel", "{perf} --kcore -e intel_pt//k "
+              "--filter 'filter do_sys_openat2' -o {data} ./small", user=False, kernel=True,
+              program="small", part=True),
+    recording("start", "{perf} -e intel_pt//u --filter 'start sort_all @ ./work' "
+              "-o {data} ./work", compares=False, says="failed to set filter"),
+    recording("small-buffer", "{perf} -m,1 -e intel_pt//u -o {data} ./work", part=True,
+              truncated=True),
+    recording("snapshot", "{perf} -S -e intel_pt//u -o {data} ./work & "
+              "sleep 0.02; kill -USR2 $!; wait $!", part=True),
+    recording("samples", "{perf} --aux-sample=4096 -e "
+              "'{{intel_pt//u,instructions/period=50000/u}}' -o {data} ./work", part=True),
+    user("ptwrite", "ptw,fup_on_ptw", "writes", preset="AlderLake-N"),
+    user("power", "pwr_evt", preset="AlderLake-N"),
+    user("events", "event", "events", preset="AlderLake-N"),
+    user("no-tnt", "notnt", preset="AlderLake-N"),
+    *(user(f"kind-{kind}", "cyc,mtc,noretcomp" if kind == "atom" else "cyc,mtc", "events",
+           kind=kind) for kind in ("manual", "broadwell", "skylake", "icelake", "atom")),
+    *(recording(f"all-{n}", "{perf} -a -e intel_pt//u -o {data} ./threads",
+                program="threads", cpus=n) for n in (2, 4)),
+]
+QUICK = ["user", "kernel", "both", "signals", "exceptions", "threads", "cyc", "noretcomp",
+         "filter", "ptwrite"]
+
+GUEST = """#!/bin/sh
+mkdir -p out
+mkfifo ctl ack
+{steps}
+dmesg > out/dmesg
+echo "@over@"
+"""
+STEP = """{{ {command}
+}} > out/{name}.text 2>&1
+"""
+
+
+class guest:
+    """A machine that runs recordings; the log of its emulator is on during each one."""
+
+    def __init__(self, folder, recordings, programs):
+        self.folder = folder
+        first = recordings[0]
+        script = folder / "script"
+        script.write_text(GUEST.format(steps="".join(
+            STEP.format(name=one.name, command=one.in_guest)
+            for one in recordings)), encoding="utf-8")
+        words = [sys.executable, "-B", MACHINE, "run", "--script", script, "--seconds", "900",
+                 "--preset", first.preset, "--cpus", first.cpus]
+        if first.kind:
+            words += ["--kind", first.kind]
+        for one in programs:
+            words += ["--file", one]
+        self.filter = None
+        self.console = []
+        self.errors = open(folder / "errors", "wb")
+        self.process = subprocess.Popen([str(word) for word in words], cwd=folder,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.errors)
+
+    def run(self):
+        """Follows the machine to its end; returns its exit status."""
+        for line in self.process.stdout:
+            self.console.append(line)
+            found = re.search(rb"@(begin|end):([\w-]+)@", line)
+            if found:
+                name = found[2].decode()
+                self.start(name) if found[1] == b"begin" else self.stop()
+        status = self.process.wait()
+        self.errors.close()
+        (self.folder / "console").write_bytes(b"".join(self.console))
+        return status
+
+    def monitor(self, *commands):
+        """Executes commands of the emulator's monitor, and answers the script."""
+        text = "\x01c" + "".join(f"{one}\n" for one in commands) + "\x01cgo\n"
+        self.process.stdin.write(text.encode())
+        self.process.stdin.flush()
+
+    def start(self, name):
+        fifo = self.folder / "log.fifo"
+        if fifo.exists():
+            fifo.unlink()
+        os.mkfifo(fifo)
+        command = ("LC_ALL=C grep -aE "
+                   r"'^Trace [0-9]+: 0x[0-9a-f]+ \[[0-9a-f]+/[0-9a-f]+/[4-7c-f]|^Stopped|"
+                   r"^ *[0-9]+: v=' "
+                   f"< {fifo} > {self.folder}/{name}.log")
+        self.filter = subprocess.Popen(["sh", "-c", command])
+        self.monitor(f"logfile {fifo}", "singlestep on", "log exec,nochain,int")
+
+    def stop(self):
+        self.monitor("log none", "singlestep off", f"logfile {self.folder}/rest")
+        if self.filter.wait() > 1:
+            raise OSError("the log was not filtered")
+
+
+# ------------------------------------------------------------------------------------ truth
+
+@dataclasses.dataclass
+class truth:
+    """The executed instructions of a processor, by the log."""
+    ips: array.array
+    stopped: int = 0
+    faults: int = 0
+    repeated: int = 0
+
+
+def read_log(file, has_user, has_kernel):
+    """The truth of each processor."""
+    all_of = {}
+    last = {}  # processor -> the pending line: address and CPL
+    where = 0
+
+    def put(cpu):
+        line = last.pop(cpu, None)
+        if line is None:
+            return
+        ip, cpl = line
+        if not (has_user if cpl else has_kernel):
+            return
+        of = all_of[cpu]
+        if of.ips and of.ips[-1] == ip:
+            of.repeated += 1
+        else:
+            of.ips.append(ip)
+
+    with open(file, encoding="latin-1") as lines:
+        for line in lines:
+            found = TRACED.match(line)
+            if not found:
+                continue
+            if found[4] is not None:  # an exception or interrupt, with its IP
+                ip = int(found[4], 16)
+                for cpu in [where, *last]:
+                    if cpu in last and last[cpu][0] == ip:
+                        all_of[cpu].faults += last[cpu][1] != 0 or has_kernel
+                        del last[cpu]
+                        break
+                continue
+            if found[1] is None:
+                if last.pop(where, None):
+                    all_of[where].stopped += 1
+                continue
+            where = int(found[1])
+            ip, cpl = int(found[2], 16), int(found[3], 16) & 3
+            of = all_of.setdefault(where, truth(array.array("Q")))
+            put(where)
+            last[where] = (ip, cpl)
+    for cpu in list(last):
+        put(cpu)
+    return all_of
+
+
+# ------------------------------------------------------------------------------------ decoders
+
+def collapsed(numbers):
+    made = array.array("Q")
+    previous = None
+    for one in numbers:
+        if one != previous:
+            made.append(one)
+        previous = one
+    return made
+
+
+def of_pt_flow(folder, one, data, symfs):
+    """The instructions of each stream, and the lines of gaps."""
+    words = [BUILD / "bin/pt_flow", "--instructions", "--jobs", "1", "--symfs", symfs]
+    if (folder / "out/vdso").exists():
+        words += ["--vdso", folder / "out/vdso"]
+    streams, gaps, current = [], [], None
+    done = subprocess.Popen([str(word) for word in [*words, data]], stdout=subprocess.PIPE,
+                            stderr=open(folder / f"{one.name}.flow.errors", "wb"), text=True)
+    for line in done.stdout:
+        if re.match(r"(0x)?[0-9a-f]{3,16}\b", line):
+            if current is None:
+                current = array.array("Q")
+                streams.append(current)
+            current.append(int(line.split()[0], 16))
+        elif line.startswith("gap"):
+            gaps.append(line.strip())
+        else:
+            current = array.array("Q")
+            streams.append(current)
+    done.wait()
+    return [collapsed(stream) for stream in streams if stream], gaps
+
+
+def of_perf(folder, one, data, symfs):
+    """The instructions of each processor, and the number of errors."""
+    streams, errors = {}, []
+    words = ["perf", "script", "-i", data, "--itrace=i0nse", "-F", "cpu,ip", "--ns"]
+    if one.user:
+        words += ["--symfs", symfs]
+    done = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE,
+                            stderr=open(folder / f"{one.name}.perf.errors", "wb"), text=True)
+    for line in done.stdout:
+        found = re.match(r"\s*\[(-?\d+)\]\s+([0-9a-f]+)", line)
+        if found:
+            streams.setdefault(int(found[1]), array.array("Q")).append(int(found[2], 16))
+        else:
+            errors.append(line.strip())
+    done.wait()
+    said = (folder / f"{one.name}.perf.errors").read_text(encoding="utf-8", errors="replace")
+    errors += re.findall(r"instruction trace error.*", said)
+    return {cpu: collapsed(stream) for cpu, stream in streams.items()}, errors
+
+
+# ------------------------------------------------------------------------------------ comparison
+
+def differences(expected, found, window=4000, same=6):
+    """Stretches where the sequences differ, each (index, missing, extra)."""
+    i = j = 0
+    all_of = []
+    while i < len(expected) or j < len(found):
+        step = 1 << 16
+        while step:
+            if expected[i:i + step] == found[j:j + step] and i + step <= len(expected) and \
+                    j + step <= len(found):
+                i, j = i + step, j + step
+            else:
+                step >>= 1
+        if i == len(expected) and j == len(found):
+            break
+        places = {}
+        for b in range(min(window, len(found) - j)):
+            places.setdefault(found[j + b], []).append(b)
+        best = None
+        for a in range(min(window, len(expected) - i)):
+            if best and a >= best[0] + best[1]:
+                break
+            for b in places.get(expected[i + a], ()):
+                if (best is None or a + b < sum(best)) and \
+                        expected[i + a:i + a + same] == found[j + b:j + b + same]:
+                    best = (a, b)
+                    break
+        if best is None:
+            all_of.append((i, len(expected) - i, len(found) - j))
+            break
+        all_of.append((i, *best))
+        i, j = i + best[0], j + best[1]
+    return all_of
+
+
+def shown(expected, found_stretches, count=3):
+    for at, missing, extra in found_stretches[:count]:
+        near = " ".join(f"{ip:x}" for ip in expected[max(0, at - 2):at + 4])
+        yield f"    at {at}: {missing} missing, {extra} extra: {near}"
+
+
+# ------------------------------------------------------------------------------------ all of it
+
+def build_programs(folder):
+    made = {}
+    folder.mkdir(parents=True, exist_ok=True)
+    for source in sorted(PROGRAMS.glob("*.cpp")):
+        target = folder / source.stem
+        subprocess.run(["g++", "-std=c++20", "-O1", "-static", "-no-pie", "-pthread", "-mptwrite",
+                        source, "-o", target], check=True)
+        made[source.stem] = target
+    return made
+
+
+def stored_of(folder):
+    said = (folder / "errors").read_text(encoding="utf-8", errors="replace")
+    found = re.findall(r"processor (\d+): (\d+) bytes stored, (\d+) lost", said)
+    return sum(int(one[1]) for one in found), sum(int(one[2]) for one in found)
+
+
+def aux_of(data):
+    """Bytes of AUXTRACE in the file, of AUX records, and how many are truncated."""
+    if data.is_dir():
+        data = data / "data"
+    listed = subprocess.run(["perf", "script", "-D", "-i", data, "--itrace="],
+                            capture_output=True, text=True, errors="replace", check=False).stdout
+    in_file = sum(int(size, 16) for size in
+                  re.findall(r"PERF_RECORD_AUXTRACE size: (0x[0-9a-f]+)", listed))
+    records = re.findall(r"PERF_RECORD_AUX offset: \S+ size: (\S+) flags: (\S+)", listed)
+    lost = sum(int(flags, 16) & 1 for _, flags in records)
+    return in_file, sum(int(size, 16) for size, _ in records), lost
+
+
+class comparison:
+    def __init__(self, options, folder):
+        self.options = options
+        self.folder = folder
+        self.programs = build_programs(folder / "programs")
+        self.failed = 0
+        self.rows = []
+
+    def fail(self, one, text):
+        self.failed += 1
+        print(f"  {one}: {text}", flush=True)
+
+    def boot(self, recordings):
+        first = recordings[0]
+        folder = self.folder / f"{first.preset}-{first.kind or 'own'}-{first.cpus}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        symfs = folder / "symfs"
+        (symfs / "files").mkdir(parents=True)
+        for name, file in self.programs.items():
+            shutil.copy(file, symfs / "files" / name)
+        started = time.monotonic()
+        status = guest(folder, recordings, self.programs.values()).run()
+        print(f"{folder.name}: {len(recordings)} recordings, {time.monotonic() - started:.0f} s",
+              flush=True)
+        if status != 0 or not (folder / "out/dmesg").exists():
+            self.fail(folder.name, f"exit status {status}: "
+                      f"{(folder / 'errors').read_text(encoding='utf-8', errors='replace')}")
+            return
+        said = (folder / "out/dmesg").read_text(encoding="utf-8", errors="replace")
+        for line in re.findall(
+                r".*(?:unchecked MSR|general protection|WARNING: CPU|BUG:|Oops).*", said):
+            self.fail(folder.name, line)
+        total = records = 0
+        for one in recordings:
+            sizes = self.compare(folder, one, symfs)
+            total += sizes[0]
+            records += sizes[1]
+        stored, lost = stored_of(folder)
+        print(f"  unit: {stored} bytes stored, {lost} lost; in files {total}, AUX {records}")
+
+    def compare(self, folder, one, symfs):
+        output = (folder / f"out/{one.name}.text").read_text(encoding="utf-8", errors="replace")
+        data = folder / f"out/{one.name}.data"
+        if one.says and not re.search(one.says, output):
+            self.fail(one.name, f"does not say {one.says!r}: {output}")
+        if not data.exists():
+            if not one.says:
+                self.fail(one.name, f"no file: {output}")
+            return 0, 0
+        in_file, records, truncated = aux_of(data)
+        if one.truncated and not truncated:
+            self.fail(one.name, "no AUX record is truncated")
+        if not one.compares:
+            self.rows.append((one.name, "", 0, 0, in_file, records, truncated, ""))
+            return in_file, records
+        log = read_log(folder / f"{one.name}.log", one.user, one.kernel)
+        streams, gaps = of_pt_flow(folder, one, data, symfs)
+        self.hold(one, "pt_flow", log, streams, gaps, (in_file, records, truncated))
+        if not self.options.no_perf:
+            streams, errors = of_perf(folder, one, data, symfs)
+            self.hold(one, "perf", log, [streams[cpu] for cpu in sorted(streams)], errors,
+                      (in_file, records, truncated))
+        return in_file, records
+
+    def hold(self, one, decoder, log, streams, errors, sizes):
+        """Compares the streams of a decoder with the log."""
+        expected = [log[cpu].ips for cpu in sorted(log) if log[cpu].ips]
+        if len(expected) == 1:  # one processor: streams of threads follow each other
+            joined = array.array("Q")
+            for stream in streams:
+                joined.extend(stream)
+            streams = [collapsed(joined)]
+        compared = bad = 0
+        for number, ips in enumerate(expected):
+            found = streams[number] if number < len(streams) else array.array("Q")
+            stretches = differences(ips, found)
+            if one.part:
+                stretches = [item for item in stretches if item[2]]
+            compared += len(found)
+            bad += len(stretches)
+            if stretches:
+                self.fail(one.name, f"{decoder}: {len(stretches)} differences, "
+                          f"{len(ips)} expected, {len(found)} found")
+                print("\n".join(shown(ips, stretches)))
+        if not expected:
+            self.fail(one.name, "the log has no instruction")
+        if errors and not one.part:
+            self.fail(one.name, f"{decoder}: {len(errors)} errors, {errors[:3]}")
+        rules = ", ".join(f"{sum(getattr(of, rule) for of in log.values())} {rule}"
+                          for rule in ("faults", "stopped", "repeated"))
+        self.rows.append((one.name, decoder, compared, bad, *sizes, rules))
+
+    def table(self):
+        print(f"{'recording':16} {'decoder':8} {'compared':>10} {'differ':>7} {'in file':>9} "
+              f"{'AUX':>9} {'cut':>4}  left out of the log")
+        for row in self.rows:
+            print("{:16} {:8} {:>10} {:>7} {:>9} {:>9} {:>4}  {}".format(*row))
+
+
+def drawn(count, seed):
+    """Recordings with random options."""
+    chance = random.Random(seed)
+    made = []
+    for number in range(count):
+        terms = [one for one in ("cyc", "noretcomp", "mtc=0", f"psb_period={chance.randrange(6)}")
+                 if chance.random() < 0.5]
+        program = chance.choice(["work", "events", "throws", "forks", "threads"])
+        how = chance.choice(["", "-a", "-C 0", "--per-thread"])
+        made.append(recording(
+            f"random-{number}", f"{{perf}} {how} -e intel_pt/{','.join(terms)}/u "
+            f"-o {{data}} ./{program}", program=program))
+        print(f"{made[-1].name}: {made[-1].command}")
+    return made
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--random", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--folder", type=pathlib.Path)
+    parser.add_argument("--no-perf", action="store_true")
+    options = parser.parse_args()
+    names = QUICK if options.quick else options.only
+    unknown = set(names) - {one.name for one in RECORDINGS}
+    if unknown:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    chosen = [one for one in RECORDINGS if not names or one.name in names]
+    if options.list:
+        print("\n".join(one.name for one in chosen))
+        return 0
+    if options.random:
+        print(f"seed {options.seed}")
+        chosen = drawn(options.random, options.seed)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = (options.folder or pathlib.Path(scratch)).resolve()
+        work = comparison(options, folder)
+        boots = {}
+        for one in chosen:
+            boots.setdefault(one.boot, []).append(one)
+        for recordings in boots.values():
+            work.boot(recordings)
+        work.table()
+    print(f"{len(chosen)} recordings, {work.failed} failed")
+    return 1 if work.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
