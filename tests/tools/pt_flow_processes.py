@@ -181,7 +181,9 @@ class System:
 
     def file(self):
         records = [one for buffer in self.records for one in buffer]
-        records += [made.auxtrace(made.padded(self.trace[cpu]), idx=cpu, tid=0xFFFFFFFF, cpu=cpu)
+        # Of a command, perf names its first thread for each CPU; its children are traced, too.
+        tid = self.numbers.choice((0xFFFFFFFF, 100))
+        records += [made.auxtrace(made.padded(self.trace[cpu]), idx=cpu, tid=tid, cpu=cpu)
                     for cpu in range(self.cpus) if self.trace[cpu]]
         return made.file_of([self.event], [made.info_of(), *records])[0]
 

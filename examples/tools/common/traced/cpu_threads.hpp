@@ -62,6 +62,9 @@ public:
     void settle() {
         for (auto& [cpu, all] : switches_) { settle(all); }
     }
+    [[nodiscard]] auto has_threads(std::uint32_t cpu) const -> bool {
+        return switches_.contains(cpu);
+    }
     /// The thread that a CPU executes; `no_process`: none, or it is not known in this range.
     /// `has_kernel`: the code of the kernel is known.
     [[nodiscard]] auto thread_on(std::uint32_t cpu, time_range when, bool has_kernel) const

@@ -45,6 +45,10 @@ public:
     [[nodiscard]] auto thread_on(std::uint32_t cpu, time_range when) const -> thread_id {
         return cpus_.thread_on(cpu, when, kernel_->has_code());
     }
+    /// Whether records say which threads a CPU executes.
+    [[nodiscard]] auto has_threads(std::uint32_t cpu) const -> bool {
+        return cpus_.has_threads(cpu);
+    }
     /// The number of the address space of a process; 0: it is not known in this range. Where the
     /// code changes in the range, it is the code that all of it has.
     [[nodiscard]] auto space_of(std::uint32_t process, time_range when) -> std::uint32_t {
@@ -274,11 +278,12 @@ public:
     explicit traced_code(flow::code_spans images) : images_{images} {}
     traced_code(processes& in, trace_file::stream const& of) : in_{&in}, of_{&of} {
         if (of.tid) { thread_ = {in.process_of(*of.tid), static_cast<std::uint32_t>(*of.tid), 0}; }
+        is_of_cpu_ = of.cpu && (!of.tid || in.has_threads(*of.cpu));
     }
 
     /// Whether the code depends on the times of packets.
     [[nodiscard]] auto needs_time() const -> bool {
-        return in_ != nullptr && (!of_->tid || in_->changes(thread_.pid));
+        return in_ != nullptr && (is_of_cpu_ || !of_->tid || in_->changes(thread_.pid));
     }
     /// The thread of the stream; nullptr if it changes, and for a raw trace.
     [[nodiscard]] auto constant_thread() const -> thread_id const* {
@@ -290,7 +295,8 @@ public:
     }
     /// The executing thread of a stream with several, `no_process` where it is unknown; or nullptr.
     [[nodiscard]] auto changing_thread() const -> thread_id const* {
-        bool const is_constant = in_ == nullptr || (of_->tid && !in_->has_images(thread_.pid));
+        bool const is_constant = in_ == nullptr || (of_->tid && !is_of_cpu_ &&
+                                                    !in_->has_images(thread_.pid));
         return is_constant ? nullptr : &thread_;
     }
     [[nodiscard]] auto space_of(flow::walk_state const& walked) -> std::uint32_t {
@@ -308,7 +314,11 @@ public:
 
 private:
     [[nodiscard]] auto space_at(time_range when) -> std::uint32_t {
-        if (!of_->tid && of_->cpu) { thread_ = in_->thread_on(*of_->cpu, when); }
+        if (is_of_cpu_) {
+            auto const found = in_->thread_on(*of_->cpu, when);
+            // Of a command, only its threads are traced: the last one, until another is known.
+            if (!of_->tid || found.pid != no_process) { thread_ = found; }
+        }
         if (thread_.pid == no_process) { return 0; }
         thread_.image = in_->image_of(thread_.pid, when);
         return in_->space_of(thread_.pid, when);
@@ -327,6 +337,8 @@ private:
     trace_file::stream const* of_ = nullptr;
     flow::code_spans images_{};
     thread_id thread_{no_process, no_process, 0};
+    /// The trace of a CPU, also where perf names a thread: that of a command and of its children.
+    bool is_of_cpu_ = false;
     bool is_known_ = false;  ///< `space_` at `last_`
     trace::time last_{};
     std::uint32_t space_ = 0;
