@@ -252,6 +252,8 @@ def read_log(file, has_user, has_kernel):
                     if cpu in last and last[cpu][0] == ip:
                         all_of[cpu].faults += last[cpu][1] != 0 or has_kernel
                         del last[cpu]
+                        if all_of[cpu].ips and all_of[cpu].ips[-1] == ip:
+                            all_of[cpu].ips.pop()  # REP, interrupted: it ends later
                         break
                 continue
             if found[1] is None:
