@@ -295,8 +295,8 @@ public:
     }
     /// The executing thread of a stream with several, `no_process` where it is unknown; or nullptr.
     [[nodiscard]] auto changing_thread() const -> thread_id const* {
-        bool const is_constant = in_ == nullptr || (of_->tid && !is_of_cpu_ &&
-                                                    !in_->has_images(thread_.pid));
+        bool const is_constant = in_ == nullptr ||
+                                 (of_->tid && !is_of_cpu_ && !in_->has_images(thread_.pid));
         return is_constant ? nullptr : &thread_;
     }
     [[nodiscard]] auto space_of(flow::walk_state const& walked) -> std::uint32_t {
