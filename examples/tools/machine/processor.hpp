@@ -143,7 +143,11 @@ public:
         using what = pending_event::what;
         switch (of) {
             case MACHINE_POWER_ON:
-                if (pending_.which == what::init) { return; }
+                if (pending_.which == what::init) {
+                    machine_set_traced(number_,
+                                       is_tracing() || counts_ ? 1 : 0);  // QEMU cleared it
+                    return;
+                }
                 unit_.warm_reset(guest_.context(), guest_.ip());
                 set_ratio();
                 previous_ = nullptr;
@@ -157,7 +161,7 @@ public:
                 pending_ = {what::init, 0, guest_.ip()};
                 return;
             case MACHINE_SIPI:
-                pending_ = {};
+                if (pending_.which == what::init) { complete_init(guest_.ip(), true); }
                 on(action::sipi{guest_.ip(), guest_.context(),
                                 static_cast<std::uint8_t>(guest_.code_base() >> 12)});
                 watch();
@@ -326,10 +330,19 @@ private:
         is_halted_ = false;
         on(action::wake{.last = 1, .deepest = 1, .reason = reason});
     }
+    void complete_init(std::uint64_t to, bool waits_for_sipi) {
+        auto const of = pending_;
+        pending_ = {};
+        flags_ = guest_.flags();
+        pass_time();
+        if (is_halted_) { wake(action::wake_reason::interrupt); }
+        on(action::init{of.at, to, guest_.context(), waits_for_sipi});
+    }
     void complete_pending(std::uint64_t to) {
         auto const after = guest_.context();
         flags_ = guest_.flags();
         using what = pending_event::what;
+        if (pending_.which == what::init) { return complete_init(to, false); }
         auto const of = pending_;
         pending_ = {};
         if (of.which == what::rsm) {
@@ -345,7 +358,7 @@ private:
                 return on(action::software_interrupt{of.at, to, after, of.vector});
             case what::interrupt: return on(action::interrupt{of.at, to, after, of.vector});
             case what::smi: on(action::smi{of.at, to, after}); return watch();
-            case what::init: return on(action::init{of.at, to, after, true});
+            case what::init: break;
             case what::rsm:
             case what::none: return;
         }

@@ -363,3 +363,74 @@ TEST_CASE("a block that the emulator leaves and continues is no interrupt") {
     CHECK(flow_at(0x2000, 0x400) ==
           "TIP.PGE 1002, TIP 1002, FUP 1003, TIP 5000, FUP 5000, TIP.PGD, ");
 }
+
+TEST_CASE("SMM is not traced, and RSM resumes the trace") {
+    now = {};
+    auto const how = settings();
+    processor one{0, how};
+    CHECK(one.wrmsr(base, 0x2000) == MACHINE_DONE);
+    CHECK(one.wrmsr(mask_ptrs, 0xFFF) == MACHINE_DONE);
+    now.eip = 0x1000;
+    CHECK(one.wrmsr(ctl, on) == MACHINE_DONE);
+    auto const jumps = block(0x1002, {0xFF, 0xE0});          // JMP RAX
+    auto const handler = block(0x8000, {0x90, 0x0F, 0xAA});  // NOP; RSM
+    auto const rest = block(0x5000, {0x90, 0xEB, 0xFD});     // NOP; JMP 5000H
+    now.eip = 0x1002;
+    one.enter(jumps);
+    now.eip = 0x5000;
+    one.event(MACHINE_SMI);
+    now.eip = 0x8000;
+    one.enter(handler);
+    CHECK(!one.is_tracing());
+    CHECK((now.hflags & MACHINE_TRACED) == 0);
+    now.eip = 0x8001;
+    one.event(MACHINE_RSM);
+    CHECK((now.hflags & MACHINE_TRACED) != 0);
+    now.eip = 0x5000;
+    one.enter(rest);
+    CHECK(one.is_tracing());
+    auto const writes = block(0x5000, {0x0F, 0x30});  // WRMSR
+    one.enter(writes);
+    CHECK(one.wrmsr(ctl, 0) == MACHINE_DONE);
+    CHECK(flow_at(0x2000, 0x400) ==
+          "TIP.PGE 1002, TIP 5000, FUP 5000, TIP.PGD, TIP.PGE 5000, FUP 5000, TIP.PGD, ");
+}
+
+TEST_CASE("INIT keeps TraceEn, and the trace continues at the reset vector or after the SIPI") {
+    for (bool const waits_for_sipi : {false, true}) {
+        now = {};
+        auto const how = settings();
+        processor one{0, how};
+        CHECK(one.wrmsr(base, 0x2000) == MACHINE_DONE);
+        CHECK(one.wrmsr(mask_ptrs, 0xFFF) == MACHINE_DONE);
+        now.eip = 0x1000;
+        CHECK(one.wrmsr(ctl, on) == MACHINE_DONE);
+        auto const jumps = block(0x1002, {0xEB, 0xFE});  // JMP 1002H
+        now.eip = 0x1002;
+        one.enter(jumps);
+        one.event(MACHINE_INIT);
+        now.hflags = 0;
+        now.cr0 = now.cr3 = 0;
+        now.cs_base = 0xFFFF'0000;
+        now.eip = 0xFFF0;
+        one.event(MACHINE_POWER_ON);  // as QEMU resets the state for INIT
+        CHECK(one.is_tracing());
+        CHECK((now.hflags & MACHINE_TRACED) != 0);
+        if (waits_for_sipi) {
+            now.cs_base = 0x9'A000;
+            now.eip = 0;
+            one.event(MACHINE_SIPI);
+        }
+        auto const writes = block(now.eip, {0x0F, 0x30});  // WRMSR
+        one.enter(writes);
+        CHECK(one.wrmsr(ctl, 0) == MACHINE_DONE);
+        CHECK(flow_at(0x2000, 0x400) ==
+              (waits_for_sipi ? "TIP.PGE 1002, FUP 1002, TIP 0, FUP 0, TIP.PGD, "
+                              : "TIP.PGE 1002, FUP 1002, TIP fff0, FUP fff0, TIP.PGD, "));
+        one.event(MACHINE_POWER_ON);
+        CHECK(!one.is_tracing());
+        std::uint64_t value = 1;
+        CHECK(one.rdmsr(ctl, value) == MACHINE_DONE);
+        CHECK((value & 1) == 0);
+    }
+}
