@@ -73,6 +73,14 @@ cpu->icount_budget = machine_turn(cpu->icount_budget);""",
          after=r"cpu->icount_budget = icount_get_limit\(\);"),
     Call("accel/tcg/cpu-exec-common.c", "cpu_loop_exit_noexc",
          "machine_event(cpu->env_ptr, MACHINE_LEFT_BLOCK);", at="begin"),
+    # The log of executed instructions has those that are traced, one by one.
+    Call("accel/tcg/cpu-exec.c", "curr_cflags",
+         """if (qemu_loglevel_mask(CPU_LOG_EXEC) &&
+    (((CPUArchState *)cpu->env_ptr)->hflags & MACHINE_TRACED)) {
+    cflags |= CF_NO_GOTO_TB | 1;
+}""", before=r"return cflags;"),
+    Call("accel/tcg/cpu-exec.c", "log_cpu_exec",
+         "if (!(tb->flags & MACHINE_TRACED)) { return; }", at="begin"),
     Call("hw/i386/x86.c", "cpu_get_tsc",
          "if (1) { return machine_tsc_of(cpus_get_elapsed_ticks()); }", at="begin"),
     Call("hw/intc/apic_common.c", "apic_next_timer", "d = machine_apic_ticks(d);",
