@@ -63,16 +63,22 @@ def run(*command, log=None, **how):
 
 
 def install(packages):
+    """Installs those whose file is absent, as root; for another user it names the command."""
     missing = [name for name, file in packages.items() if not os.path.exists(file)]
     if not missing:
         return
+    if shutil.which("apt-get") is None:
+        raise Failed(f"packages of Debian are missing: {' '.join(missing)}")
+    update = ["apt-get", "update"]
     command = ["apt-get", "install", "-y", "--no-install-recommends", *missing]
     if os.geteuid() != 0:
-        raise Failed(f"packages are missing: sudo {shlex.join(command)}")
+        raise Failed("packages are missing; this installs them: "
+                     f"sudo {shlex.join(update)} && sudo {shlex.join(command)}")
     say("installs", *missing)
     BUILD.mkdir(parents=True, exist_ok=True)
-    run(*command, log=BUILD / "install.log",
-        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
+    plain = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    run(*update, log=BUILD / "update.log", env=plain)
+    run(*command, log=BUILD / "install.log", env=plain)
 
 
 def free_bytes(folder):
