@@ -129,7 +129,8 @@ class Parts(Folder):
     def test_missing_packages_without_root_are_a_command(self):
         with mock.patch("os.geteuid", lambda: 1000), self.assertRaises(steps.Failed) as caught:
             steps.install({"seabios": "/nonexistent", "cpio": "/"})
-        self.assertRegex(str(caught.exception), "sudo apt-get update && sudo apt-get install .*seabios$")
+        self.assertRegex(str(caught.exception),
+                         "sudo apt-get update && sudo apt-get install .*seabios$")
 
     def test_a_full_disk_is_said_before(self):
         with self.assertRaisesRegex(steps.Failed, "MB of free space, and"):
