@@ -132,6 +132,11 @@ class Parts(Folder):
         self.assertRegex(str(caught.exception),
                          "sudo apt-get update && sudo apt-get install .*seabios$")
 
+    def test_another_host_is_refused(self):
+        with mock.patch("platform.machine", lambda: "aarch64"), \
+                self.assertRaisesRegex(steps.Failed, "this host is aarch64; programs"):
+            steps.check_host()
+
     def test_a_full_disk_is_said_before(self):
         with self.assertRaisesRegex(steps.Failed, "MB of free space, and"):
             steps.need_space(self.folder / "not/there", 1 << 40)

@@ -4,6 +4,7 @@
 import contextlib
 import os
 import pathlib
+import platform
 import shlex
 import shutil
 import signal
@@ -60,6 +61,13 @@ def run(*command, log=None, **how):
             pathlib.Path(log).read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
         full = f"\n{BUILD} has no free space" if free_bytes(BUILD) < 1 << 20 else ""
         raise Failed(f"{shlex.join(words)}: exit status {status}{end}{full}")
+
+
+def check_host():
+    host = platform.machine()
+    if host != "x86_64":
+        raise Failed(f"this host is {host}; programs and kernel come from the host, and the "
+                     "machine is x86-64")
 
 
 def install(packages):
