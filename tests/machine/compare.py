@@ -19,6 +19,8 @@ line, bit 30 of the flags is set while TraceEn is 1, and bits 0 and 1 are the CP
 
 A line of the log is not an executed instruction, and is left out and counted, if
 - the emulator says that it stopped before it;
+- the next one is not traced, and both are of the kernel: the WRMSR that clears TraceEn. The trace
+  ends with FUP at this WRMSR and TIP.PGD (GEN-183), so that decoders do not list it;
 - the emulator says that an exception or interrupt began at its address: also INT3 and INT n, whose
   FUP has their own address, so that decoders do not list them;
 - it repeats the address of the line before: an iteration of REP, or an access to a device that
@@ -29,6 +31,7 @@ Exit status: 0 all equal, 1 a difference.
 
 import argparse
 import array
+import collections
 import dataclasses
 import os
 import pathlib
@@ -38,16 +41,26 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+
+import perf_files
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("PTSPEC_BUILD_DIR", ROOT / "build")).resolve()
 MACHINE = ROOT / "examples/tools/machine/machine"
 PROGRAMS = ROOT / "tests/machine/programs"
 TRACED = re.compile(
-    r"^Trace (\d+): \S+ \[[0-9a-f]+/([0-9a-f]+)/([0-9a-f]+)/[0-9a-f]+\]|^Stopped execution|"
-    r"^ *\d+: v=.* cpl=\d IP=\S+ pc=([0-9a-f]+)")
+    r"^Trace (\d+): \S+ \[[0-9a-f]+/([0-9a-f]+)/([0-9a-f]+)/[0-9a-f]+\]|"
+    r"^Stopped execution .* \[([0-9a-f]+)\]|^ *\d+: v=.* cpl=\d IP=\S+ pc=([0-9a-f]+)")
+# Of the log: events, and each traced line with the one after it on this processor.
+FILTER = r"""
+/^Trace / {
+    traced = substr($6, 1, 1) ~ /[4-7c-f]/
+    if (traced || was[$2]) { print }
+    was[$2] = traced
+}
+/^Stopped|^ *[0-9]+: v=/
+"""
 
 
 @dataclasses.dataclass
@@ -63,6 +76,12 @@ class recording:
     program: str = "work"
     compares: bool = True   # all instructions are in the trace
     part: bool = False      # the trace has pieces of them, in their order
+    within: tuple = ()      # of these functions, each instruction
+    until: str = ""         # each instruction before this function
+    least: int = 0          # instructions that are found
+    packets: str = ""       # that the trace has, or does not
+    values: range = range(0)  # of PTWRITE
+    decoders: tuple = ("pt_flow", "perf")
     says: str = ""          # what the output of the command must match
     truncated: bool = False
 
@@ -76,6 +95,11 @@ class recording:
     @property
     def boot(self):
         return (self.preset, self.kind, self.cpus)
+
+    @property
+    def is_overwritten(self):
+        """The trace is not written to the file as it is."""
+        return re.search(r"aux-sample| -S ", self.command) is not None
 
 
 def user(name, terms, program="work", **more):
@@ -97,40 +121,54 @@ RECORDINGS = [
     user("exceptions", "", "throws"),
     user("forks", "", "forks"),
     user("threads", "", "threads"),
+    user("code32", "", "code32"),
+    user("shared", "", "shared"),
+    user("makes_code", "", "makes_code"),
+    user("vdso", "", "vdso", decoders=("pt_flow",)),  # perf takes the vDSO of the running kernel
     user("cyc", "cyc"),
     user("noretcomp", "noretcomp"),
     user("mtc", "mtc,mtc_period=0"),
-    recording("thread", "{perf} --per-thread -e intel_pt//u -o {data} ./work"),
+    recording("thread", "{perf} --per-thread -e intel_pt//u -o {data} ./itself", least=300_000),
     recording("processor", "{perf} -C 0 -e intel_pt//u -o {data} ./work"),
     recording("all", "{perf} -a -e intel_pt//u -o {data} ./forks", program="forks"),
     kernel("all-kernel", "", "uk", before="-a"),
-    *(user(f"mtc_period-{n}", f"mtc,mtc_period={n}") for n in (3, 6, 9)),
+    *(user(f"mtc_period-{n}", f"mtc,mtc_period={n}") for n in (3, 6)),
+    # A process ends and another one continues within one period: pt_flow has a gap there.
+    user("mtc_period-9", "mtc,mtc_period=9", part=True, least=150_000),
     *(user(f"psb_period-{n}", f"psb_period={n}") for n in range(6)),
     *(user(f"cyc_thresh-{n}", f"cyc,cyc_thresh={n}") for n in (1, 4, 12)),
-    user("no-tsc", "tsc=0,mtc=0"),
-    user("no-pt", "pt=0", compares=False),
-    user("no-branch", "branch=0", compares=False),
+    # Without times a decoder cannot separate processes that a CPU executes.
+    recording("no-tsc", "{perf} --per-thread -e intel_pt/tsc=0,mtc=0/u -o {data} ./itself",
+              least=300_000),
+    user("no-pt", "pt=0"),  # as without terms: it only leaves `branch` without effect
+    user("no-branch", "branch=0", compares=False,
+         packets="+PSB +TSC +MTC -TNT -TIP -TIP.PGE -TIP.PGD"),
     recording("filter", "{perf} -e intel_pt//u "
-              "--filter 'filter sort_all @ ./work' -o {data} ./work", part=True),
+              "--filter 'filter sort_all @ ./work' -o {data} ./work", within=("sort_all",)),
     recording("stop", "{perf} -e intel_pt//u "
-              "--filter 'tracestop recurse @ ./work' -o {data} ./work", part=True),
+              "--filter 'tracestop recurse @ ./work' -o {data} ./work", until="recurse"),
     recording("two-filters", "{perf} -e intel_pt//u --filter "
-              "'filter sort_all @ ./work,filter recurse @ ./work' -o {data} ./work", part=True),
+              "'filter sort_all @ ./work,filter recurse @ ./work' -o {data} ./work",
+              within=("sort_all", "recurse")),
     recording("filter-kernel", "{perf} --kcore -e intel_pt//k "
               "--filter 'filter do_sys_openat2' -o {data} ./small", user=False, kernel=True,
-              program="small", part=True),
+              program="small", within=("do_sys_openat2",)),
     recording("start", "{perf} -e intel_pt//u --filter 'start sort_all @ ./work' "
               "-o {data} ./work", compares=False, says="failed to set filter"),
     recording("small-buffer", "{perf} -m,2 -e intel_pt//u -o {data} ./work", part=True,
-              truncated=True),
-    recording("snapshot", "{perf} -S -e intel_pt//u -o {data} ./work & "
-              "sleep 0.02; kill -USR2 $!; wait $!", part=True),
+              truncated=True, least=100_000),
+    recording("snapshot", "{perf} -S -e intel_pt//u -o {data} ./work", part=True, least=150_000),
+    recording("snapshot-small", "{perf} -S -m,2 -e intel_pt//u -o {data} ./work", part=True,
+              least=10_000),
     recording("samples", "{perf} --aux-sample=4096 -e "
-              "'{{intel_pt//u,instructions/period=50000/u}}' -o {data} ./work", part=True),
-    user("ptwrite", "ptw,fup_on_ptw", "writes", preset="AlderLake-N"),
+              "'{{intel_pt//u,instructions/period=50000/u}}' -o {data} ./work", part=True,
+              least=100_000),
+    user("ptwrite", "ptw,fup_on_ptw", "writes", preset="AlderLake-N",
+         values=range(0x1000, 0x1064)),
     user("power", "pwr_evt", preset="AlderLake-N"),
     user("events", "event", "events", preset="AlderLake-N"),
-    user("no-tnt", "notnt", preset="AlderLake-N"),
+    user("no-tnt", "notnt", preset="AlderLake-N", compares=False,
+         packets="+PSB +TIP +TIP.PGE +TIP.PGD -TNT"),
     *(user(f"kind-{kind}", "cyc,mtc,noretcomp" if kind == "atom" else "cyc,mtc", "events",
            kind=kind) for kind in ("manual", "broadwell", "skylake", "icelake", "atom")),
     *(recording(f"all-{n}", "{perf} -a -e intel_pt//u -o {data} ./threads",
@@ -198,16 +236,13 @@ class guest:
         if fifo.exists():
             fifo.unlink()
         os.mkfifo(fifo)
-        command = ("LC_ALL=C grep -aE "
-                   r"'^Trace [0-9]+: 0x[0-9a-f]+ \[[0-9a-f]+/[0-9a-f]+/[4-7c-f]|^Stopped|"
-                   r"^ *[0-9]+: v=' "
-                   f"< {fifo} > {self.folder}/{name}.log")
-        self.filter = subprocess.Popen(["sh", "-c", command])
+        with open(self.folder / f"{name}.log", "wb") as log:
+            self.filter = subprocess.Popen(["awk", "-F", "[ :/]+", FILTER, fifo], stdout=log)
         self.monitor(f"logfile {fifo}", "singlestep on", "log exec,nochain,int")
 
     def stop(self):
         self.monitor("log none", "singlestep off", f"logfile {self.folder}/rest")
-        if self.filter.wait() > 1:
+        if self.filter.wait() != 0:
             raise OSError("the log was not filtered")
 
 
@@ -218,6 +253,7 @@ class truth:
     """The executed instructions of a processor, by the log."""
     ips: array.array
     stopped: int = 0
+    cleared: int = 0
     faults: int = 0
     repeated: int = 0
 
@@ -246,8 +282,8 @@ def read_log(file, has_user, has_kernel):
             found = TRACED.match(line)
             if not found:
                 continue
-            if found[4] is not None:  # an exception or interrupt, with its IP
-                ip = int(found[4], 16)
+            if found[5] is not None:  # an exception or interrupt, with its IP
+                ip = int(found[5], 16)
                 for cpu in [where, *last]:
                     if cpu in last and last[cpu][0] == ip:
                         all_of[cpu].faults += last[cpu][1] != 0 or has_kernel
@@ -257,17 +293,35 @@ def read_log(file, has_user, has_kernel):
                         break
                 continue
             if found[1] is None:
-                if last.pop(where, None):
+                if where in last and last[where][0] == int(found[4], 16):
+                    del last[where]
                     all_of[where].stopped += 1
                 continue
             where = int(found[1])
-            ip, cpl = int(found[2], 16), int(found[3], 16) & 3
+            ip, flags = int(found[2], 16), int(found[3], 16)
+            cpl = flags & 3
             of = all_of.setdefault(where, truth(array.array("Q")))
+            if not flags >> 30 & 1:
+                if where in last and last[where][1] == cpl == 0:
+                    del last[where]
+                    of.cleared += 1
+                put(where)
+                continue
             put(where)
             last[where] = (ip, cpl)
     for cpu in list(last):
         put(cpu)
     return all_of
+
+
+def limit(log, ranges, until):
+    """Leaves the instructions in the ranges, or those before the first in them."""
+    for of in log.values():
+        is_in = [any(first <= ip < end for first, end in ranges) for ip in of.ips]
+        if not until:
+            of.ips = collapsed(ip for ip, holds in zip(of.ips, is_in) if holds)
+        elif True in is_in:
+            del of.ips[is_in.index(True):]
 
 
 # ------------------------------------------------------------------------------------ decoders
@@ -308,15 +362,21 @@ def of_pt_flow(folder, one, data, symfs):
 def of_perf(folder, one, data, symfs):
     """The instructions of each processor, and the number of errors."""
     streams, errors = {}, []
-    words = ["perf", "script", "-i", data, "--itrace=i0nse", "-F", "cpu,ip", "--ns"]
+    words = ["perf", "script", "-i", data, "--itrace=i0nse", "-F", "cpu,ip,time", "--ns"]
+    before = {}
     if one.user:
         words += ["--symfs", symfs]
     done = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE,
                             stderr=open(folder / f"{one.name}.perf.errors", "wb"), text=True)
     for line in done.stdout:
-        found = re.match(r"\s*\[(-?\d+)\]\s+([0-9a-f]+)", line)
+        found = re.match(r"\s*\[(-?\d+)\]\s+(\d+\.\d+):\s+([0-9a-f]+)", line)
         if found:
-            streams.setdefault(int(found[1]), array.array("Q")).append(int(found[2], 16))
+            cpu = int(found[1])
+            streams.setdefault(cpu, array.array("Q")).append(int(found[3], 16))
+            now = found[2].rjust(20)
+            if now < before.get(cpu, ""):
+                errors.append(f"time {now} after {before[cpu]}")
+            before[cpu] = now
         else:
             errors.append(line.strip())
     done.wait()
@@ -399,10 +459,16 @@ def shown(expected, found_stretches, count=3):
 def build_programs(folder):
     made = {}
     folder.mkdir(parents=True, exist_ok=True)
+    others = {
+        "code32": ["-m32", "-nostdlib", "-ffreestanding", "-static", "-no-pie", "-fno-pic",
+                   "-fno-stack-protector"],
+        "shared": ["-pie", "-fPIE"],
+    }
+    static = ["-static", "-no-pie", "-pthread", "-mptwrite"]
     for source in sorted(PROGRAMS.glob("*.cpp")):
         target = folder / source.stem
-        subprocess.run(["g++", "-std=c++20", "-O1", "-static", "-no-pie", "-pthread", "-mptwrite",
-                        source, "-o", target], check=True)
+        subprocess.run(["g++", "-std=c++20", "-O1", *others.get(source.stem, static), source,
+                        "-o", target], check=True)
         made[source.stem] = target
     return made
 
@@ -413,17 +479,29 @@ def stored_of(folder):
     return sum(int(one[1]) for one in found), sum(int(one[2]) for one in found)
 
 
-def aux_of(data):
-    """Bytes of AUXTRACE in the file, of AUX records, and how many are truncated."""
-    if data.is_dir():
-        data = data / "data"
-    listed = subprocess.run(["perf", "script", "-D", "-i", data, "--itrace="],
-                            capture_output=True, text=True, errors="replace", check=False).stdout
-    in_file = sum(int(size, 16) for size in
-                  re.findall(r"PERF_RECORD_AUXTRACE size: (0x[0-9a-f]+)", listed))
-    records = re.findall(r"PERF_RECORD_AUX offset: \S+ size: (\S+) flags: (\S+)", listed)
-    lost = sum(int(flags, 16) & 1 for _, flags in records)
-    return in_file, sum(int(size, 16) for size, _ in records), lost
+def packets_of(data):
+    """The packets of a trace, by name, as perf lists them."""
+    listed = subprocess.run(["perf", "script", "-D", "-i", data / "data" if data.is_dir() else data,
+                             "--itrace="], capture_output=True, text=True, errors="replace",
+                            check=False).stdout
+    return collections.Counter(re.findall(r"^\.  [0-9a-f]{8}:(?: [0-9a-f]{2})+ +(\S+)", listed,
+                                          re.MULTILINE))
+
+
+def functions_of(one, program, data):
+    """Address ranges of the functions that the recording names."""
+    names = [*one.within, *([one.until] if one.until else [])]
+    if one.kernel:
+        listed = (data / "kcore_dir/kallsyms").read_text(encoding="utf-8")
+        places = sorted((int(line.split()[0], 16), line.split()[2]) for line in listed.splitlines())
+        starts = {name: at for at, name in places}
+        return [(starts[name], min(at for at, _ in places if at > starts[name]))
+                for name in names]
+    listed = subprocess.run(["nm", "-S", program], capture_output=True, text=True,
+                            check=True).stdout
+    sizes = {line.split()[3]: (int(line.split()[0], 16), int(line.split()[1], 16))
+             for line in listed.splitlines() if len(line.split()) == 4}
+    return [(sizes[name][0], sum(sizes[name])) for name in names]
 
 
 class comparison:
@@ -433,6 +511,7 @@ class comparison:
         self.programs = build_programs(folder / "programs")
         self.failed = 0
         self.rows = []
+        self.twins = [0, 0]  # segments, and equal bytes
 
     def fail(self, one, text):
         self.failed += 1
@@ -471,9 +550,9 @@ class comparison:
             total += sizes[0]
             records += sizes[1]
         stored, lost = stored_of(folder)
-        overwrites = any(re.search("aux-sample| -S ", one.command) for one in recordings)
-        if lost == 0 and total != stored and not overwrites:
-            self.fail(folder.name, f"{stored} bytes stored, {total} in the files")
+        overwrites = any(one.is_overwritten for one in recordings)
+        if records != stored and not overwrites:
+            self.fail(folder.name, f"{stored} bytes stored, {records} in AUX records")
         print(f"  unit: {stored} bytes stored, {lost} lost; in files {total}, AUX {records}")
 
     def compare(self, folder, one, symfs):
@@ -485,20 +564,60 @@ class comparison:
             if not one.says:
                 self.fail(one.name, f"no file: {output}")
             return 0, 0
-        in_file, records, truncated = aux_of(data)
-        if one.truncated and not truncated:
-            self.fail(one.name, "no AUX record is truncated")
+        trace = perf_files.read(data)
+        in_file, records, truncated = trace.in_file, trace.size, trace.truncated
+        if (truncated != 0) != one.truncated:
+            self.fail(one.name, f"{truncated} AUX records are truncated")
+        self.make_again(folder, one, trace)
         if not one.compares:
             self.rows.append((one.name, "", 0, 0, in_file, records, truncated, ""))
+            self.hold_packets(one, data)
             return in_file, records
         log = read_log(folder / f"{one.name}.log", one.user, one.kernel)
+        if one.within or one.until:
+            limit(log, functions_of(one, self.programs[one.program], data), one.until != "")
+        for version in folder.glob("out/code-*"):
+            (symfs / "files/out").mkdir(exist_ok=True)
+            shutil.copy(version, symfs / "files/out")
         streams, gaps = of_pt_flow(folder, one, data, symfs)
         self.hold(one, "pt_flow", log, streams, gaps, (in_file, records, truncated))
-        if not self.options.no_perf:
+        self.hold_values(one, data, symfs)
+        if "perf" in one.decoders and not self.options.no_perf:
             streams, errors = of_perf(folder, one, data, symfs)
             self.hold(one, "perf", log, [streams[cpu] for cpu in sorted(streams)], errors,
                       (in_file, records, truncated))
         return in_file, records
+
+    def make_again(self, folder, one, trace):
+        """pt_twin makes the bytes of the trace from what they say."""
+        kind = one.kind or {"Skylake-X": "skylake", "AlderLake-N": "atom"}[one.preset]
+        for number, raw in enumerate(trace.raw):
+            file = folder / f"{one.name}.{number}.pt"
+            file.write_bytes(raw)
+            done = subprocess.run([BUILD / "bin/pt_twin", "--kind", kind, file],
+                                  capture_output=True, text=True, check=False)
+            found = re.search(r"twin: segments (\d+) of (\d+) equal, bytes (\d+)", done.stdout)
+            if found:
+                self.twins[0] += int(found[2])
+                self.twins[1] += int(found[3])
+            if done.returncode != 0:
+                self.fail(one.name, f"pt_twin: {done.stdout[-600:]}{done.stderr}")
+
+    def hold_packets(self, one, data):
+        found = packets_of(data)
+        for term in one.packets.split():
+            if (found[term[1:]] != 0) != (term[0] == "+"):
+                self.fail(one.name, f"{term}: {dict(found)}")
+
+    def hold_values(self, one, data, symfs):
+        if not one.values:
+            return
+        listed = subprocess.run(["perf", "script", "--symfs", symfs, "-i", data, "--itrace=we",
+                                 "-F", "ip,event,synth"], capture_output=True, text=True,
+                                check=False).stdout
+        values = [int(value, 16) for value in re.findall(r"payload: (0x[0-9a-f]+)", listed)]
+        if values != list(one.values):
+            self.fail(one.name, f"PTWRITE: {len(values)} values, {len(one.values)} expected")
 
     def hold(self, one, decoder, log, streams, errors, sizes):
         """Compares the streams of a decoder with the log."""
@@ -520,13 +639,16 @@ class comparison:
                 print("\n".join(shown(ips, stretches)))
         if not expected:
             self.fail(one.name, "the log has no instruction")
+        if compared < max(one.least, 1):
+            self.fail(one.name, f"{decoder}: {compared} instructions, {one.least} at least")
         if errors and not one.part:
             self.fail(one.name, f"{decoder}: {len(errors)} errors, {errors[:3]}")
         rules = ", ".join(f"{sum(getattr(of, rule) for of in log.values())} {rule}"
-                          for rule in ("faults", "stopped", "repeated"))
+                          for rule in ("faults", "stopped", "cleared", "repeated"))
         self.rows.append((one.name, decoder, compared, bad, *sizes, rules))
 
     def table(self):
+        print(f"pt_twin: {self.twins[0]} segments, {self.twins[1]} bytes equal")
         print(f"{'recording':16} {'decoder':8} {'compared':>10} {'differ':>7} {'in file':>9} "
               f"{'AUX':>9} {'cut':>4}  left out of the log")
         for row in self.rows:

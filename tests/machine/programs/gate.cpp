@@ -2,14 +2,16 @@
 
 // gate NAME PROGRAM: between the enabling and the disabling of the events by perf (--control
 // fifo:ctl,ack) it runs the program. The emulator's log is on from `@begin:NAME@` on the console to
-// `@end:NAME@`, each answered by a line.
+// `@end:NAME@`, each answered by a line. The program `./itself` is a function here, in this thread.
+// If NAME begins with `snapshot`, perf, the parent, takes a snapshot when the program has ended.
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <string>
+#include <string_view>
 
 namespace {
 
@@ -20,6 +22,25 @@ void get_line(int from) {
     for (char one = 0; one != '\n';) {
         if (read(from, &one, 1) != 1) { _exit(2); }
     }
+}
+
+void run_itself() {
+    std::string text;
+    for (int i = 0; i < 2000; ++i) { text += std::to_string(i * i) + (getppid() > 0 ? ' ' : '-'); }
+}
+auto run(char* const program) -> int {
+    if (std::string_view{program} == "./itself") {
+        run_itself();
+        return 0;
+    }
+    pid_t const child = fork();
+    if (child == 0) {
+        execl(program, program, nullptr);
+        _exit(127);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
 }  // namespace
@@ -33,16 +54,11 @@ auto main(int count, char** words) -> int {
     get_line(console);
     put(control, "enable\n");
     get_line(answer);
-    int status = 0;
-    pid_t const child = fork();
-    if (child == 0) {
-        execl(words[2], words[2], nullptr);
-        _exit(127);
-    }
-    waitpid(child, &status, 0);
+    int const status = run(words[2]);
+    if (std::string_view{words[1]}.starts_with("snapshot")) { kill(getppid(), SIGUSR2); }
     put(control, "disable\n");
     get_line(answer);
     put(console, std::string{"\n@end:"} + words[1] + "@\n");
     get_line(console);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+    return status;
 }

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSL-1.0
+"""The trace in a perf.data file, read without perf."""
+
+import dataclasses
+import struct
+
+AUX, AUXTRACE = 11, 71
+TRUNCATED, OVERWRITE = 1, 2  # flags of AUX
+
+
+@dataclasses.dataclass
+class aux_trace:
+    """The records of a trace."""
+    pieces: dict          # buffer -> (offset, bytes) of each AUXTRACE
+    size: int = 0         # of the trace that AUX records announce
+    truncated: int = 0    # AUX records with this flag
+    overwritten: int = 0
+
+    @property
+    def in_file(self):
+        return sum(len(piece) for all_of in self.pieces.values() for _, piece in all_of)
+
+    @property
+    def raw(self):
+        """The bytes of each buffer; pieces that do not follow each other are apart."""
+        made = []
+        for all_of in self.pieces.values():
+            now = None
+            for at, piece in all_of:
+                # A piece is padded to a multiple of 8; the next one begins where it really ends.
+                if now is not None and -8 < at - end <= 0:
+                    del now[len(now) + at - end:]
+                else:
+                    now = bytearray()
+                    made.append(now)
+                now += piece
+                end = at + len(piece)
+        return [bytes(one) for one in made]
+
+
+def read(data):
+    """The trace of a perf.data file, or of a directory of `perf record --kcore`."""
+    content = (data / "data" if data.is_dir() else data).read_bytes()
+    if content[:8] != b"PERFILE2":
+        raise ValueError(f"{data} is no perf.data file")
+    at, size = struct.unpack_from("<QQ", content, 40)
+    end = at + size
+    made = aux_trace({})
+    while at < end:
+        kind, _, length = struct.unpack_from("<IHH", content, at)
+        if length < 8:
+            raise ValueError(f"{data}: a record of {length} bytes")
+        if kind == AUX:
+            _, of_aux, flags = struct.unpack_from("<QQQ", content, at + 8)
+            made.size += of_aux
+            made.truncated += flags & TRUNCATED != 0
+            made.overwritten += flags & OVERWRITE != 0
+        elif kind == AUXTRACE:
+            of_trace, offset, _, buffer = struct.unpack_from("<QQQI", content, at + 8)
+            piece = content[at + length:at + length + of_trace]
+            made.pieces.setdefault(buffer, []).append((offset, piece))
+            at += of_trace
+        at += length
+    return made
