@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSL-1.0
+"""The recordings of compare.py."""
+
+import dataclasses
+import random
+import re
+
+
+@dataclasses.dataclass
+class recording:
+    """A command of the machine, and what its trace holds."""
+    name: str
+    command: str  # {data} is the perf.data file
+    user: bool = True
+    kernel: bool = False
+    cpus: int = 1
+    preset: str = "Skylake-X"
+    kind: str = ""
+    program: str = "work"
+    compares: bool = True   # all instructions are in the trace
+    part: bool = False      # the trace has pieces of them, in their order
+    within: tuple = ()      # of these functions, each instruction
+    until: str = ""         # each instruction before this function
+    least: int = 0          # instructions that are found
+    packets: str = ""       # that the trace has, or does not
+    values: range = range(0)  # of PTWRITE
+    decoders: tuple = ("pt_flow", "perf")
+    says: str = ""          # what the output of the command must match
+    truncated: bool = False
+
+    @property
+    def in_guest(self):
+        """The command as the machine runs it, with perf's events disabled until `gate` begins."""
+        return self.command.replace("{data} ", f"{{data}} ./gate {self.name} ").format(
+            data=f"out/{self.name}.data",
+            perf="perf record -N -B -D -1 --control fifo:ctl,ack")
+
+    @property
+    def boot(self):
+        return (self.preset, self.kind, self.cpus)
+
+    @property
+    def is_overwritten(self):
+        """The trace is not written to the file as it is."""
+        return re.search(r"aux-sample| -S ", self.command) is not None
+
+
+def user(name, terms, program="work", **more):
+    return recording(name, f"{{perf}} -e intel_pt/{terms}/u -o {{data}} ./{program}",
+                     program=program, **more)
+
+
+def kernel(name, terms, privileges="k", before="", **more):
+    return recording(name, f"{{perf}} --kcore {before} -e intel_pt/{terms}/{privileges} "
+                     "-o {data} ./small", user=privileges != "k", kernel=True, program="small",
+                     **more)
+
+
+RECORDINGS = [
+    user("user", ""),
+    kernel("kernel", ""),
+    kernel("both", "", "uk"),
+    user("signals", "", "events"),
+    user("exceptions", "", "throws"),
+    user("forks", "", "forks"),
+    user("threads", "", "threads"),
+    user("code32", "", "code32"),
+    user("shared", "", "shared"),
+    user("makes_code", "", "makes_code"),
+    user("vdso", "", "vdso", decoders=("pt_flow",)),  # perf takes the vDSO of the running kernel
+    user("cyc", "cyc"),
+    user("noretcomp", "noretcomp"),
+    user("mtc", "mtc,mtc_period=0"),
+    recording("thread", "{perf} --per-thread -e intel_pt//u -o {data} ./itself", least=300_000),
+    recording("processor", "{perf} -C 0 -e intel_pt//u -o {data} ./work"),
+    recording("all", "{perf} -a -e intel_pt//u -o {data} ./forks", program="forks"),
+    kernel("all-kernel", "", "uk", before="-a"),
+    *(user(f"mtc_period-{n}", f"mtc,mtc_period={n}") for n in (3, 6)),
+    # A process ends and another one continues within one period: pt_flow has a gap there.
+    user("mtc_period-9", "mtc,mtc_period=9", part=True, least=150_000),
+    *(user(f"psb_period-{n}", f"psb_period={n}") for n in range(6)),
+    *(user(f"cyc_thresh-{n}", f"cyc,cyc_thresh={n}") for n in (1, 4, 12)),
+    # Without times a decoder cannot separate processes that a CPU executes.
+    recording("no-tsc", "{perf} --per-thread -e intel_pt/tsc=0,mtc=0/u -o {data} ./itself",
+              least=300_000),
+    user("no-pt", "pt=0"),  # as without terms: it only leaves `branch` without effect
+    user("no-branch", "branch=0", compares=False,
+         packets="+PSB +TSC +MTC -TNT -TIP -TIP.PGE -TIP.PGD"),
+    recording("filter", "{perf} -e intel_pt//u "
+              "--filter 'filter sort_all @ ./work' -o {data} ./work", within=("sort_all",)),
+    recording("stop", "{perf} -e intel_pt//u "
+              "--filter 'tracestop recurse @ ./work' -o {data} ./work", until="recurse"),
+    recording("two-filters", "{perf} -e intel_pt//u --filter "
+              "'filter sort_all @ ./work,filter recurse @ ./work' -o {data} ./work",
+              within=("sort_all", "recurse")),
+    recording("filter-kernel", "{perf} --kcore -e intel_pt//k "
+              "--filter 'filter do_sys_openat2' -o {data} ./small", user=False, kernel=True,
+              program="small", within=("do_sys_openat2",)),
+    recording("start", "{perf} -e intel_pt//u --filter 'start sort_all @ ./work' "
+              "-o {data} ./work", compares=False, says="failed to set filter"),
+    # After a truncated record pt_flow continues at the next PSB, perf at the next packet.
+    recording("small-buffer", "{perf} -m,2 -e intel_pt/psb_period=0/u -o {data} ./work", part=True,
+              truncated=True, least=20_000),
+    recording("snapshot", "{perf} -S -e intel_pt//u -o {data} ./work", part=True, least=150_000),
+    recording("snapshot-small", "{perf} -S -m,2 -e intel_pt//u -o {data} ./work", part=True,
+              least=10_000),
+    recording("samples", "{perf} --aux-sample=4096 -e "
+              "'{{intel_pt//u,instructions/period=50000/u}}' -o {data} ./work", part=True,
+              least=100_000),
+    user("ptwrite", "ptw,fup_on_ptw", "writes", preset="AlderLake-N",
+         values=range(0x1000, 0x1064)),
+    user("power", "pwr_evt", preset="AlderLake-N"),
+    user("events", "event", "events", preset="AlderLake-N"),
+    user("no-tnt", "notnt", preset="AlderLake-N", compares=False,
+         packets="+PSB +TIP +TIP.PGE +TIP.PGD -TNT"),
+    *(user(f"kind-{kind}", "cyc,mtc,noretcomp" if kind == "atom" else "cyc,mtc", "events",
+           kind=kind) for kind in ("manual", "broadwell", "skylake", "icelake", "atom")),
+    *(recording(f"all-{n}", "{perf} -a -e intel_pt//u -o {data} ./threads",
+                program="threads", cpus=n) for n in (2, 4)),
+]
+QUICK = ["user", "kernel", "both", "signals", "exceptions", "threads", "cyc", "noretcomp",
+         "filter", "ptwrite"]
+
+
+def drawn(count, seed):
+    """Recordings with random options."""
+    chance = random.Random(seed)
+    made = []
+    for number in range(count):
+        terms = [one for one in ("cyc", "noretcomp", "mtc=0", f"psb_period={chance.randrange(6)}")
+                 if chance.random() < 0.5]
+        program = chance.choice(["work", "events", "throws", "forks", "threads"])
+        how = chance.choice(["", "-a", "-C 0", "--per-thread"])
+        if how == "--per-thread":
+            program = "itself"
+        made.append(recording(
+            f"random-{number}", f"{{perf}} {how} -e intel_pt/{','.join(terms)}/u "
+            f"-o {{data}} ./{program}", program=program))
+        print(f"{made[-1].name}: {made[-1].command}")
+    return made
