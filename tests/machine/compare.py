@@ -236,18 +236,19 @@ def of_pt_flow(folder, one, data, symfs):
 def of_perf(folder, one, data, symfs):
     """The instructions of each processor, and the number of errors."""
     streams, errors = {}, []
-    words = ["perf", "script", "-i", data, "--itrace=i0nse", "-F", "cpu,ip,time", "--ns"]
+    fields = "cpu,ip" if "--per-thread" in one.command else "cpu,ip,time"  # those have no times
+    words = ["perf", "script", "-i", data, "--itrace=i0nse", "-F", fields, "--ns"]
     before = {}
     if one.user:
         words += ["--symfs", symfs]
     done = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE,
                             stderr=open(folder / f"{one.name}.perf.errors", "wb"), text=True)
     for line in done.stdout:
-        found = re.match(r"\s*\[(-?\d+)\]\s+(\d+\.\d+):\s+([0-9a-f]+)", line)
+        found = re.match(r"\s*\[(-?\d+)\]\s+(?:(\d+\.\d+):\s+)?([0-9a-f]+)", line)
         if found:
             cpu = int(found[1])
             streams.setdefault(cpu, array.array("Q")).append(int(found[3], 16))
-            now = found[2].rjust(20)
+            now = (found[2] or "").rjust(20)
             if now < before.get(cpu, ""):
                 errors.append(f"time {now} after {before[cpu]}")
             before[cpu] = now
@@ -483,7 +484,10 @@ class comparison:
         return in_file, records
 
     def make_again(self, folder, one, trace):
-        """pt_twin makes the bytes of the trace from what they say."""
+        """pt_twin makes the bytes of the trace from what they say: not TraceStop, whose range they
+        do not say, nor what is lost where a buffer is full."""
+        if one.until or one.truncated:
+            return
         kind = one.kind or {"Skylake-X": "skylake", "AlderLake-N": "atom"}[one.preset]
         for number, raw in enumerate(trace.raw):
             file = folder / f"{one.name}.{number}.pt"
