@@ -85,7 +85,7 @@ RECORDINGS = [
               least=300_000),
     user("no-pt", "pt=0"),  # as without terms: it only leaves `branch` without effect
     user("no-branch", "branch=0", compares=False,
-         packets="+PSB +TSC +MTC -TNT -TIP -TIP.PGE -TIP.PGD"),
+         packets="+PSBEND +TSC +MTC -TNT -TIP -TIP.PGE -TIP.PGD"),
     recording("filter", "{perf} -e intel_pt//u "
               "--filter 'filter sort_all @ ./work' -o {data} ./work", within=("sort_all",)),
     recording("stop", "{perf} -e intel_pt//u "
@@ -102,8 +102,8 @@ RECORDINGS = [
     recording("small-buffer", "{perf} -m,2 -e intel_pt/psb_period=0/u -o {data} ./work", part=True,
               truncated=True, least=20_000),
     recording("snapshot", "{perf} -S -e intel_pt//u -o {data} ./work", part=True, least=150_000),
-    recording("snapshot-small", "{perf} -S -m,2 -e intel_pt//u -o {data} ./work", part=True,
-              least=10_000),
+    recording("snapshot-small", "{perf} -S -m,2 -e intel_pt/psb_period=0/u -o {data} ./work",
+              part=True, least=10_000),
     recording("samples", "{perf} --aux-sample=4096 -e "
               "'{{intel_pt//u,instructions/period=50000/u}}' -o {data} ./work", part=True,
               least=100_000),
@@ -112,9 +112,10 @@ RECORDINGS = [
     user("power", "pwr_evt", preset="AlderLake-N"),
     user("events", "event", "events", preset="AlderLake-N"),
     user("no-tnt", "notnt", preset="AlderLake-N", compares=False,
-         packets="+PSB +TIP +TIP.PGE +TIP.PGD -TNT"),
+         packets="+PSBEND +TIP +TIP.PGE +TIP.PGD -TNT"),
     *(user(f"kind-{kind}", "cyc,mtc,noretcomp" if kind == "atom" else "cyc,mtc", "events",
            kind=kind) for kind in ("manual", "broadwell", "skylake", "icelake", "atom")),
+    *(kernel(f"all-kernel-{n}", "", "uk", before="-a", cpus=n) for n in (2, 4)),
     *(recording(f"all-{n}", "{perf} -a -e intel_pt//u -o {data} ./threads",
                 program="threads", cpus=n) for n in (2, 4)),
 ]
