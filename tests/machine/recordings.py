@@ -37,7 +37,9 @@ class recording:
 
     @property
     def boot(self):
-        return (self.preset, self.kind, self.cpus)
+        """The recordings of one boot have these in common. Where a trace overwrites itself, the
+        bytes that the unit stored are not those of the files."""
+        return (self.preset, self.kind, self.cpus, self.is_overwritten)
 
     @property
     def is_overwritten(self):

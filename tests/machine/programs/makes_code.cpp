@@ -18,8 +18,8 @@ auto main() -> int {
         std::vector<unsigned char> code;
         for (unsigned i = 0; i <= version; ++i) { code.insert(code.end(), {0xFF, 0xC7}); }
         // lea eax, [rdi + version]; loop of 10; ret
-        code.insert(code.end(), {0x8D, 0x47, static_cast<unsigned char>(version), 0xB9, 10, 0, 0,
-                                 0, 0xFF, 0xC9, 0x75, 0xFC, 0xC3});
+        code.insert(code.end(), {0x8D, 0x47, static_cast<unsigned char>(version), 0xB9, 10, 0, 0, 0,
+                                 0xFF, 0xC9, 0x75, 0xFC, 0xC3});
         code.resize(page, 0xCC);
         std::string const name = "out/code-" + std::to_string(version);
         int const file = open(name.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0755);
