@@ -488,9 +488,8 @@ class comparison:
         return in_file, records
 
     def make_again(self, folder, one, trace):
-        """pt_twin makes the bytes of the trace from what they say: not TraceStop, whose range they
-        do not say, nor what is lost where a buffer is full."""
-        if one.until or one.truncated:
+        """pt_twin makes the bytes of the trace from what they say."""
+        if not one.is_made_again:
             return
         kind = one.kind or {"Skylake-X": "skylake", "AlderLake-N": "atom"}[one.preset]
         for number, raw in enumerate(trace.raw):
