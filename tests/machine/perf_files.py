@@ -5,7 +5,7 @@ import dataclasses
 import struct
 
 AUX, AUXTRACE = 11, 71
-TRUNCATED, OVERWRITE = 1, 2  # flags of AUX
+TRUNCATED = 1  # a flag of AUX
 
 
 @dataclasses.dataclass
@@ -14,7 +14,7 @@ class aux_trace:
     pieces: dict          # buffer -> (offset, bytes) of each AUXTRACE
     size: int = 0         # of the trace that AUX records announce
     truncated: int = 0    # AUX records with this flag
-    overwritten: int = 0
+    end: int = 0          # the last AUX record's
 
     @property
     def in_file(self):
@@ -22,7 +22,8 @@ class aux_trace:
 
     @property
     def raw(self):
-        """The bytes of each buffer; pieces that do not follow each other are apart."""
+        """The bytes of each buffer; pieces that do not follow each other are apart. The last one
+        keeps its padding if there are several buffers, because no AUX record names its buffer."""
         made = []
         for all_of in self.pieces.values():
             now = None
@@ -35,6 +36,8 @@ class aux_trace:
                     made.append(now)
                 now += piece
                 end = at + len(piece)
+        if len(self.pieces) == 1 and 0 < end - self.end < 8:
+            del made[-1][self.end - end:]
         return [bytes(one) for one in made]
 
 
@@ -51,10 +54,10 @@ def read(data):
         if length < 8:
             raise ValueError(f"{data}: a record of {length} bytes")
         if kind == AUX:
-            _, of_aux, flags = struct.unpack_from("<QQQ", content, at + 8)
+            offset, of_aux, flags = struct.unpack_from("<QQQ", content, at + 8)
             made.size += of_aux
             made.truncated += flags & TRUNCATED != 0
-            made.overwritten += flags & OVERWRITE != 0
+            made.end = max(made.end, offset + of_aux)
         elif kind == AUXTRACE:
             of_trace, offset, _, buffer = struct.unpack_from("<QQQI", content, at + 8)
             piece = content[at + length:at + length + of_trace]
