@@ -63,7 +63,7 @@ inline auto emulated(cpu::capabilities caps) -> cpu::capabilities {
 
 /// Clears the fields of this name in the capability words of CPUID.07H and 14H. False if none has
 /// it.
-inline auto hide(cpu::capabilities& caps, std::string_view name) -> bool {
+inline auto hide_field(cpu::capabilities& caps, std::string_view name) -> bool {
     bool is_known = false;
     auto const hide_in = [&](auto& word) {
         print::for_each_field(word, [&](print::field_value const& one) {
@@ -79,6 +79,20 @@ inline auto hide(cpu::capabilities& caps, std::string_view name) -> bool {
     hide_in(caps.leaf_14_1_eax);
     hide_in(caps.leaf_14_1_ebx);
     return is_known;
+}
+
+/// Hides a capability and the fields that say more about it: a driver may look at these alone, as
+/// Linux does at RANGECNT. False if it is unknown.
+inline auto hide(cpu::capabilities& caps, std::string_view name) -> bool {
+    constexpr struct {
+        std::string_view capability, detail;
+    } details[] = {{"IPFILT_WRSTPRSV", "RANGECNT"}, {"CPSB_CAM", "CYC_THRESHOLDS"},
+                   {"CPSB_CAM", "PSB_PERIODS"},     {"MTC", "MTC_PERIODS"},
+                   {"TOPAOUT", "MENTRY"},           {"PTTT", "TRIGGER_CFG_CNT"}};
+    for (auto const& [capability, detail] : details) {
+        if (name == capability) { (void)hide_field(caps, detail); }
+    }
+    return hide_field(caps, name);
 }
 
 /// Reads the arguments of a plugin.

@@ -434,3 +434,22 @@ TEST_CASE("INIT keeps TraceEn, and the trace continues at the reset vector or af
         CHECK((value & 1) == 0);
     }
 }
+
+TEST_CASE("a hidden capability hides what says more about it") {
+    auto const caps_without = [](std::string hidden) {
+        hidden.insert(0, "hide=");
+        std::string preset = "preset=AlderLake-N";
+        char* arguments[] = {preset.data(), hidden.data()};
+        auto const made = machine::settings_of(2, arguments);
+        CHECK(made.error == "");
+        return made.caps;
+    };
+    auto const without_ranges = caps_without("IPFILT_WRSTPRSV");
+    CHECK(without_ranges.leaf_14_1_eax.get<reg::cpuid_14h_1_eax::RANGECNT>() == 0);
+    CHECK(without_ranges.leaf_14_1_eax.get<reg::cpuid_14h_1_eax::MTC_PERIODS>() != 0);
+    CHECK(caps_without("MTC").leaf_14_1_eax.get<reg::cpuid_14h_1_eax::MTC_PERIODS>() == 0);
+    CHECK(caps_without("CPSB_CAM").leaf_14_1_ebx.raw == 0);
+    auto const without_topa = caps_without("TOPAOUT").leaf_14_0_ecx;
+    CHECK(!without_topa.get<reg::cpuid_14h_0_ecx::MENTRY>());
+    CHECK(without_topa.get<reg::cpuid_14h_0_ecx::SNGLRNGOUT>());
+}
