@@ -13,7 +13,9 @@ For each case:
 - the driver of Linux registers its PMU if there is Intel PT with ToPA output, and else does not;
 - its files `caps` have the fields of CPUID.14H, whose words a program of ours prints;
 - it refuses what is not there, and records with what is there: see ASKS;
-- `intel_pt//u` of /bin/true is recorded; perf and pt_flow decode it without errors;
+- `intel_pt//u` of /bin/true is recorded; perf and pt_flow decode it without errors. Without MTC
+  and CYC the time is that of the last PSB, so that perf decodes what follows an EXEC before it
+  sees the maps: its errors are no failures then, those of pt_flow are;
 - dmesg has no warning, and the bytes that the units stored are those of the files.
 
 Needs what `machine run` needs, and pt_flow (`tests/run --build pt_flow`). Eight minutes.
@@ -184,13 +186,13 @@ def make_symfs(folder):
         (folder / name).symlink_to(f"/{name}")
 
 
-def decode(one, folder, name, symfs):
+def decode(one, folder, name, symfs, is_timed):
     file = folder / f"{name}.data"
     listed = subprocess.run(["perf", "script", "--symfs", symfs, "-i", file, "--itrace=e", "-F",
                              "ip,event"], capture_output=True, text=True, check=False,
                             errors="replace", timeout=200)
     errors = re.findall(r"instruction trace error.*", listed.stdout + listed.stderr)
-    one.holds(listed.returncode == 0 and not errors, f"{name}: perf: {len(errors)} errors "
+    one.holds(listed.returncode == 0 and not (errors and is_timed), f"{name}: perf: {len(errors)} errors "
               f"{errors[:1]} {listed.stderr.strip()[-200:] if listed.returncode else ''}")
     walked = subprocess.run([BUILD / "bin/pt_flow", "--symfs", symfs, file], capture_output=True,
                             text=True, check=False, errors="replace", timeout=200)
@@ -221,7 +223,7 @@ def check(one, folder, words, output):
         one.holds(seen == caps[name], f"caps/{name} is {seen:x}, CPUID has {caps[name]:x}")
     symfs = folder / "symfs"
     make_symfs(symfs)
-    lines = decode(one, folder, "plain", symfs)
+    lines = decode(one, folder, "plain", symfs, caps["mtc"])
     one.holds(lines > 10, f"plain: only {lines} runs")
     total = aux_bytes(folder / "plain.data")
     taken = ["plain"]
@@ -232,7 +234,7 @@ def check(one, folder, words, output):
         one.holds(recorded == expected, f"{event}: {'recorded' if recorded else 'refused'}, and "
                   f"{', '.join(f'{need}={caps[need]:x}' for need in needs)}: {said[-150:]}")
         if recorded:
-            decode(one, folder, name, symfs)
+            decode(one, folder, name, symfs, caps["mtc"] or name == "cyc")
             total += aux_bytes(folder / f"{name}.data")
             taken.append(name)
     stored = sum(map(int, re.findall(r"processor \d+: (\d+) bytes stored", output)))
