@@ -1,7 +1,8 @@
-/* SPDX-License-Identifier: BSL-1.0
- *
- * Asks the kernel for Intel PT: matrix_asks NAME CONFIG [FILTER] prints NAME, 0 or an errno, and the
- * bytes of the trace of a loop. */
+// SPDX-License-Identifier: BSL-1.0
+
+// Asks the kernel for Intel PT: matrix_asks NAME CONFIG [FILTER] prints NAME, 0 or an errno,
+// and the bytes of the trace of a loop.
+
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/perf_event.h>

@@ -3,8 +3,8 @@
 """Runs a random mix of recordings in the machine of examples/tools/machine, with kills of perf,
 modules and processors that come and go, and checks what is left.
 
-    soak.py [--minutes N] [--seed S] [--cpus N] [--boot K] [--steps N] [--only KIND].. [--root IMAGE]
-            [--keep FOLDER]
+    soak.py [--minutes N] [--seed S] [--cpus N] [--boot K] [--steps N] [--only KIND]..
+            [--root IMAGE] [--keep FOLDER]
 
   --minutes N    begin no boot after this time (20)
   --seed S       draws everything; without it a new one, which is printed
@@ -50,8 +50,9 @@ PRESETS = ["Skylake-X", "AlderLake-N", "AlderLake-N", "Broadwell-ULT", "IceLake-
            "Lakefield-E", "PantherLake-E", "QEMU"]
 KINDS = ["", "", "manual", "broadwell", "skylake", "icelake", "atom"]
 WORK = ["forks", "threads", "signals", "faults", "strings", "ptwrite", "all"]
-BAD = re.compile(r"WARNING: CPU|WARNING: possible|BUG:|unchecked MSR|general protection fault, (?!ip)"
-                 r"|Dazed and confused|stall|soft lockup|hard LOCKUP|Oops|hung_task|blocked for more"
+BAD = re.compile(r"WARNING: CPU|WARNING: possible|BUG:|unchecked MSR"
+                 r"|general protection fault, (?!ip)|Dazed and confused|stall|soft lockup"
+                 r"|hard LOCKUP|Oops|hung_task|blocked for more"
                  r"|uncorrectable|Uhhuh")
 TRUNCATED, AUX, LOST, AUXTRACE, LOST_SAMPLES = 1, 11, 2, 71, 13
 
@@ -181,7 +182,8 @@ def an_offline(draw, n):
 def counters(draw, n):
     return step("counters", f"perf stat -a -e instructions,cycles,branches -o stat{n}.txt "
                             f"sleep 0.05 & S=$!\n"
-                f"perf record -N -B --no-bpf-event -o other{n} -e {draw.choice(['cycles', 'instructions'])}"
+                f"perf record -N -B --no-bpf-event -o other{n} "
+                f"-e {draw.choice(['cycles', 'instructions'])}"
                 f":u -c 50000 -a sleep 0.05 & O=$!\n"
                 + record(n, f"-e intel_pt//u {work(draw)}") + f"; R=$?; wait $S $O\n"
                 f"rm -f stat{n}.txt other{n}; exit $R")
@@ -353,7 +355,8 @@ class soak:
         elif status != 0 and not one.refusal:
             made.problems.append(f"{name}: status {status}: {said.strip()[-300:]}")
         elif status != 0 and not one.killed:
-            reason = re.search(r".*(?:not supported|Invalid|nvalid argument|failed|refused).*", said)
+            reason = re.search(
+                r".*(?:not supported|Invalid|nvalid argument|failed|refused).*", said)
             made.notes.append(f"{name}: refused: {(reason[0] if reason else said)[-110:].strip()}")
         if "not online" in said:
             made.problems.append(f"{name}: CPU 1 is not online again")

@@ -1,6 +1,7 @@
-/* SPDX-License-Identifier: BSL-1.0
- *
- * Work to trace in soak.py: soak_work WHAT ROUNDS. Linked statically, and without the vDSO. */
+// SPDX-License-Identifier: BSL-1.0
+
+// Work to trace in soak.py: soak_work WHAT ROUNDS. Linked statically, and without the vDSO.
+
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
