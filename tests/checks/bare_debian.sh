@@ -6,7 +6,8 @@
 # this machine.
 #
 #   tests/checks/bare_debian.sh              examples/run, examples/record ls /, tests/run
-#   tests/checks/bare_debian.sh COMMAND...   one command instead, such as .ci/run
+#   tests/checks/bare_debian.sh COMMAND...   one command instead, such as .ci/run, or
+#                                            examples/record --machine ls /
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."
 
