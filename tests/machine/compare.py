@@ -8,7 +8,7 @@ find in the traces with those that the emulator logged itself.
 
   --list           print the names of the recordings
   --only NAME      only this one; repeatable
-  --quick          ten of them
+  --quick          eleven of them
   --random N       N recordings with options, programs and processors that the seed draws
   --folder FOLDER  keep all files here
   --again          boot nothing: compare the files in FOLDER

@@ -126,7 +126,7 @@ RECORDINGS = [
                 program="threads", cpus=n) for n in (2, 4)),
 ]
 QUICK = ["user", "kernel", "both", "signals", "exceptions", "threads", "cyc", "noretcomp",
-         "filter", "ptwrite"]
+         "filter", "ptwrite", "code32"]
 
 
 def drawn(count, seed):
