@@ -134,7 +134,8 @@ def drawn(count, seed):
     chance = random.Random(seed)
     made = []
     for number in range(count):
-        terms = [one for one in ("cyc", "noretcomp", "mtc=0", f"psb_period={chance.randrange(6)}")
+        terms = [one for one in ("cyc", "noretcomp", f"mtc,mtc_period={chance.choice((0, 3, 6))}",
+                             f"psb_period={chance.randrange(6)}")
                  if chance.random() < 0.5]
         program = chance.choice(["work", "events", "throws", "forks", "threads"])
         how = chance.choice(["", "-a", "-C 0", "--per-thread"])
@@ -142,6 +143,7 @@ def drawn(count, seed):
             program = "itself"
         made.append(recording(
             f"random-{number}", f"{{perf}} {how} -e intel_pt/{','.join(terms)}/u "
-            f"-o {{data}} ./{program}", program=program))
+            f"-o {{data}} ./{program}", program=program,
+            cpus=chance.choice((1, 2)) if how == "-a" else 1))
         print(f"{made[-1].name}: {made[-1].command}")
     return made
