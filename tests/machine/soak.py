@@ -122,10 +122,10 @@ def a_thread(draw, n):
 
 def a_snapshot(draw, n):
     script = record(n, f"{draw.choice(['', '-a '])}-e intel_pt//u ./soak_work forever 5",
-                    "-m,%d -S" % draw.choice([4, 16, 64])) + " & P=$!\n"
+                    "-m,%d -S" % draw.choice([4, 16, 64])) + " & P=$!\nready $P\n"
     for _ in range(draw.randrange(1, 4)):
         script += f"{sleep(draw)}; kill -USR2 $P\n"
-    return step("snapshot", script + f"{sleep(draw)}; kill -INT $P; wait $P", loses=True,
+    return step("snapshot", script + f"{sleep(draw)}; stop $P; exit $R", loses=True,
                 repeats=True)
 
 
@@ -159,24 +159,24 @@ def a_kill(draw, n):
 def an_attach(draw, n):
     return step("attach", "./soak_work forever 4 & W=$!\n" + sleep(draw) + "\n"
                 + record(n, "-e intel_pt//u -p $W", "-m,512")
-                + f" & P=$!\n{sleep(draw)}; kill -INT $P; wait $P; R=$?; kill -9 $W\n"
+                + f" & P=$!\nready $P; {sleep(draw)}; stop $P; kill -9 $W\n"
                 "killall -9 soak_work; exit $R", loses=True)
 
 
 def a_module(draw, n):
     name = pathlib.Path(draw.choice(MODULES)).name
-    return step("module", record(n, "-a -e intel_pt//k sleep 0.05", "-m,4096", kcore=True)
-                + f" & P=$!\n{sleep(draw)}; insmod ./{name}; rmmod {name[:-3]}; insmod ./{name}\n"
-                f"rmmod {name[:-3]}; kill -INT $P; wait $P; exit 0", changes=True, loses=True)
+    return step("module", record(n, "-a -e intel_pt//k", "-m,4096", kcore=True)
+                + f" & P=$!\nready $P; {sleep(draw)}; insmod ./{name}; rmmod {name[:-3]}; insmod ./{name}\n"
+                f"rmmod {name[:-3]}; stop $P; exit $R", changes=True, loses=True)
 
 
 def an_offline(draw, n):
     what = draw.choice(["-a -e intel_pt//u", "-e intel_pt//u", "-a -e intel_pt//k"])
     online = "/sys/devices/system/cpu/cpu1/online"
     return step("offline", record(n, f"{what} ./soak_work forever 4", kcore=what.endswith("k"))
-                + f" & P=$!\n{sleep(draw)}; echo 0 >{online}; {sleep(draw)}; echo 1 >{online}\n"
-                f"{sleep(draw)}; [ $(cat {online}) = 1 ] || echo not online; kill -INT $P\n"
-                "wait $P; killall -9 soak_work; exit 0", changes=True, loses=True)
+                + f" & P=$!\nready $P; {sleep(draw)}; echo 0 >{online}; {sleep(draw)}; echo 1 >{online}\n"
+                f"{sleep(draw)}; [ $(cat {online}) = 1 ] || echo not online; stop $P\n"
+                "killall -9 soak_work; exit 0", changes=True, loses=True)
 
 
 def counters(draw, n):
@@ -193,10 +193,10 @@ def several(draw, n):
     """Per task beside per task works; system-wide beside anything is refused as busy."""
     one, other = draw.choice([("", ""), ("-a ", "-a "), ("", "-a "), ("-a ", "")])
     return step("several", record(n, f"{one}-e intel_pt//u ./soak_work forever 4")
-                + f" & P=$!\nsleep 0.3\nperf record -N -B --no-bpf-event -o second{n} "
-                f"{other}-e intel_pt//u ./soak_work signals 5 2>second{n}.txt; R=$?\n"
-                f"kill -INT $P; wait $P; killall -9 soak_work; rm -f second{n}\n"
-                f"echo second '{one}' '{other}' $R; exit 0", busy=bool(one or other), loses=True)
+                + f" & P=$!\nready $P; sleep 0.3\nperf record -N -B --no-bpf-event -o second{n} "
+                f"{other}-e intel_pt//u ./soak_work signals 5 2>second{n}.txt; S=$?\n"
+                f"stop $P; killall -9 soak_work; rm -f second{n}\n"
+                f"echo second '{one}' '{other}' $S; exit $R", busy=bool(one or other), loses=True)
 
 
 MAKERS = [a_user, a_user, a_kernel, a_system, a_thread, a_snapshot, a_sample, a_small, a_filter,
@@ -237,9 +237,9 @@ def make_boot(options, number):
 def script_of(made):
     lines = ["./soak_work vdso >vdso.so\n", "dmesg -c >dmesg-start.txt\n"]
     for n, one in enumerate(made.steps):
-        lines.append(f"cat >step.sh <<'END'\n{one.script}\nEND\n"
+        lines.append(f"cat >step.sh <<'END'\n{FUNCTIONS}{one.script}\nEND\n"
                      f"echo step {n} {one.kind}\n"
-                     f"timeout -s KILL 120 sh ./step.sh >out{n}.txt 2>&1\n"
+                     f"timeout -s KILL 20 sh ./step.sh >out{n}.txt 2>&1\n"
                      f"echo {n} $? $(cut -d' ' -f1 /proc/uptime) >>status.txt\n"
                      "killall -9 perf soak_work 2>/dev/null; sleep 0.2\n"
                      f"dmesg -c >dmesg{n}.txt\n"
@@ -265,6 +265,27 @@ def records_of(file):
             length += struct.unpack_from("<Q", content, at + 8)[0]
         at += length
     return total, lost
+
+
+# In each step: `ready PID` waits until a perf has its handlers of signals, `stop PID` ends it. A
+# job of a shell ignores SIGINT until then.
+FUNCTIONS = """ready() {
+    n=0
+    while [ $n -lt 50 ]; do
+        caught=$(awk '/^SigCgt/ { print $2 }' /proc/$1/status 2>/dev/null)
+        [ $((0x0$caught & 2)) = 0 ] || return 0
+        sleep 0.1
+        n=$((n + 1))
+    done
+}
+stop() {
+    ready $1
+    kill -INT $1
+    wait $1
+    R=$?
+    [ $R != 130 ] || R=0
+}
+"""
 
 
 class soak:
