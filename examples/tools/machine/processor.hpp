@@ -253,8 +253,28 @@ private:
         auto const passed = how_.cycles_at(tsc);
         std::uint64_t const cycles = is_halted_ ? 0 : passed - cycles_;
         cycles_ = passed;
-        on(action::elapsed{cycles, art, tsc});
+        report_time(cycles, art, tsc);
         limit_ = limit_after(art);
+    }
+    /// Reports the time in parts of a few MTC periods, after each of which the unit writes its
+    /// packets out: a processor that waits for its turn would overflow.
+    void report_time(std::uint64_t cycles, std::uint64_t art, std::uint64_t tsc) {
+        constexpr std::uint64_t periods = 4, max_parts = 4096;
+        auto const& ctl = unit_.state().msrs.ctl;
+        auto const frequency = static_cast<unsigned>(ctl.get<reg::ia32_rtit_ctl::MTCFreq>());
+        std::uint64_t const parts = (art - art_) / (periods << frequency);
+        if (is_tracing() && ctl.get<reg::ia32_rtit_ctl::MTCEn>() && parts <= max_parts) {
+            auto const& caps = how_.caps;
+            std::uint64_t const in_part = cycles / (parts + 1);
+            for (std::uint64_t i = 0; i < parts; ++i) {
+                art_ += periods << frequency;
+                cycles -= in_part;
+                on(action::elapsed{in_part, art_,
+                                   art_ * caps.leaf_15_ebx.raw / caps.leaf_15_eax.raw});
+            }
+        }
+        art_ = art;
+        on(action::elapsed{cycles, art, tsc});
     }
     /// The instructions until the unit must know the time: at each block if it counts cycles, and
     /// at the next MTC.
@@ -403,6 +423,7 @@ private:
     std::uint64_t operand_ = 0;       ///< of the last PTWRITE
     std::uint64_t cycles_ = 0;        ///< of the core clock at the last report
     std::uint64_t tsc_ = 0;           ///< at the last report
+    std::uint64_t art_ = 0;           ///< at the last report
     std::uint64_t branches_ = 0;      ///< that were counted
     std::uint64_t overflowed_ = 0;    ///< counters, as bits of IA32_PERF_GLOBAL_STATUS
     std::uint64_t read_tsc_ = 0;      ///< when the clock was read

@@ -453,3 +453,29 @@ TEST_CASE("a hidden capability hides what says more about it") {
     CHECK(!without_topa.get<reg::cpuid_14h_0_ecx::MENTRY>());
     CHECK(without_topa.get<reg::cpuid_14h_0_ecx::SNGLRNGOUT>());
 }
+
+TEST_CASE("a processor that waits for its turn loses no MTC") {
+    now = {};
+    char preset[] = "preset=Skylake-X", kind[] = "kind=broadwell";
+    char* arguments[] = {preset, kind};
+    auto const how = machine::settings_of(2, arguments);
+    now.tsc_step = 0;
+    processor one{0, how};
+    CHECK(one.wrmsr(base, 0x8000) == MACHINE_DONE);
+    CHECK(one.wrmsr(mask_ptrs, 0x7FFF) == MACHINE_DONE);
+    CHECK(one.wrmsr(ctl, on | 1U << 9 | 3U << 14) == MACHINE_DONE);  // MTCEn, MTCFreq
+    auto const jumps = block(0x1000, {0xFF, 0xE0});                  // JMP RAX
+    now.eip = 0x1000;
+    one.enter(jumps);
+    constexpr unsigned periods = 1000;
+    now.tsc += periods * 8 * how.caps.leaf_15_ebx.raw / how.caps.leaf_15_eax.raw;
+    CHECK(one.wrmsr(ctl, 0) == MACHINE_DONE);
+    unsigned mtcs = 0, overflows = 0;
+    trace::reader in{byte_view{now.memory + 0x8000, 0x8000}};
+    for (auto read = in.next(); read.what == trace::item_type::packet; read = in.next()) {
+        mtcs += read.packet.is<packet::mtc>() ? 1 : 0;
+        overflows += read.packet.is<packet::ovf>() ? 1 : 0;
+    }
+    CHECK(mtcs == periods);
+    CHECK(overflows == 0);
+}
