@@ -646,6 +646,23 @@ class Switches(Folder):
             file = self.file("perf.data", made.file_of([self.event], [made.info_of(), *records])[0])
             self.assertNotEqual(run("--instructions", file)[1].splitlines(), code[old] * 2)
 
+    def test_without_times_the_exit_of_a_process_is_no_end_of_its_code(self):
+        """As `perf record --per-thread` writes it: COMM, MMAP2 and EXIT have no times."""
+        self.event = made.Event(config=0x600 | 3 << 14, sample_type=made.TID, ids=[1])
+        comm, leave, exec_bit = 3, 4, 0x2000
+        path = self.file("code100", self.CODE[100])
+        records = [
+            made.Record(comm, made.u32(100, 100) + made.c_string(b"code"), "", misc=exec_bit,
+                        end=self.end(100, 0)),
+            self.mapping(100, path),
+            made.Record(leave, made.u32(100, 100, 100, 100) + made.u64(0), "",
+                        end=self.end(100, 0)),
+            made.auxtrace(made.padded(self.slice_of(84 * 800, 2)), tid=100)]
+        file = self.file("perf.data", made.file_of([self.event], [made.info_of(), *records])[0])
+        status, out, _ = run("--instructions", file)
+        lines = [line.split()[0] for line in out.splitlines() if line.startswith("0x")]
+        self.assertEqual((status, lines), (0, self.expected([(100, 0, 2)])))
+
     def test_trace_that_is_missing_is_a_gap(self):
         path = self.file("code100", self.CODE[100])
         first = made.padded(self.slice_of(84 * 800, 1)[:-1])  # tracing goes on

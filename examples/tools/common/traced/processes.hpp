@@ -207,7 +207,9 @@ private:
             }
             auto& threads = threads_[exit->pid];
             threads.erase(exit->tid);
-            if (threads.empty()) { spaces_.exit(exit->pid, time); }
+            // Without a time, the end is not before any code.
+            bool const has_time = one.id.has.get<perf_data::sample_type::TIME>();
+            if (threads.empty() && has_time) { spaces_.exit(exit->pid, time); }
         } else if (auto const name = perf_data::read_as<perf_data::comm_record>(one)) {
             processes_[name->tid] = name->pid;
             threads_[name->pid].insert(name->tid);
