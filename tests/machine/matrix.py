@@ -74,7 +74,7 @@ ASKS = {
     "cyc": ("2", ["psb_cyc"]),
     "cyc_thresh": ("2 | 1 << 19", ["psb_cyc", "cycle_thresholds"]),
     "psb_period": ("PSB << 24", ["psb_cyc", "psb_periods"]),
-    "mtc": ("1 << 9", ["mtc"]),
+    "mtc": ("1 << 9", ["mtc", "mtc_periods"]),
     "mtc_period": ("1 << 9 | MTC << 14", ["mtc", "mtc_periods"]),
     "noretcomp": ("1 << 11", []),
     "ptw": ("1 << 12", ["ptwrite"]),
@@ -242,7 +242,8 @@ def check(one, folder, words, output):
         one.holds(seen == caps[name], f"caps/{name} is {seen:x}, CPUID has {caps[name]:x}")
     symfs = folder / "symfs"
     make_symfs(symfs)
-    lines = decode(one, folder, symfs, caps["mtc"])
+    lines = decode(one, folder, symfs,
+                   caps["mtc"] and caps["mtc_periods"])
     total, taken = check_asks(one, folder, caps)
     total += aux_bytes(folder / "plain.data")
     stored = sum(map(int, re.findall(r"processor \d+: (\d+) bytes stored", output)))
