@@ -257,7 +257,7 @@ def run_case(one, folder, program):
     try:
         done = subprocess.run([MACHINE, "run", "--seconds", "300", *one.arguments, "--file",
                                program.with_name("matrix_asks"), "--script", "inside.sh"],
-                               cwd=folder, capture_output=True, text=True,
+                              cwd=folder, capture_output=True, text=True,
                               errors="replace", check=False, stdin=subprocess.DEVNULL)
         output = done.stdout + done.stderr
         (folder / "console.txt").write_text(output, encoding="utf-8")
