@@ -4,7 +4,7 @@
 /* What the calls that hooks.py inserts into QEMU reach: machine_qemu.c and hw/intc/apic.c. */
 #include "machine_hooks.h"
 
-/* The instructions of a processor's turn, of those until the next timer expires. */
+/* The length of a processor's turn in instructions: at most until the next timer expires. */
 int64_t machine_turn(int64_t until_timer);
 uint64_t machine_tsc_of(int64_t ticks);
 /* QEMU's APIC timer counts nanoseconds, that of processors the crystal clock of CPUID.15H. */

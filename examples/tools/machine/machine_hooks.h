@@ -32,7 +32,7 @@ enum machine_event {
     MACHINE_SIPI,     /* after the state changed */
     MACHINE_SMI,      /* before the state changes */
     MACHINE_RSM,      /* before the state changes */
-    /* The block that executes ends before its last instruction, and continues as other blocks. */
+    /* The emulator leaves a block before its end, and executes the rest as other blocks. */
     MACHINE_LEFT_BLOCK,
 };
 

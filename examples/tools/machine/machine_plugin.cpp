@@ -111,7 +111,7 @@ machine_hooks hooks{.version = MACHINE_HOOKS_VERSION,
                     .has_ptwrite = 0};
 
 void on_block(unsigned cpu, void* block) {
-    // It exists: it requested that its blocks are watched.
+    // Not null: only a processor that exists sets MACHINE_TRACED.
     state.processors[cpu]->enter(*static_cast<code_block const*>(block));
 }
 void on_translation(qemu_plugin_id_t, qemu_plugin_tb* tb) {
@@ -138,6 +138,12 @@ void finish() {
                          static_cast<unsigned long long>(of->total().lost),
                          static_cast<unsigned long long>(of->pmis()),
                          of->faults() == 0 ? "" : "; output met addresses without memory");
+            if (of->unexplained() != 0) {
+                std::fprintf(stderr,
+                             "machine: processor %u: %llu transfers without a known cause are "
+                             "traced as interrupts\n",
+                             cpu, static_cast<unsigned long long>(of->unexplained()));
+            }
         }
     }
 }

@@ -108,7 +108,7 @@ public:
         has_left_ = false;
         if (counts_) { block_cpl_ = guest_.cpl(); }
     }
-    /// The emulator is about to drop its blocks.
+    /// Copies the block that executes, before the emulator drops its blocks.
     void keep_block() {
         if (previous_ == nullptr) { return; }
         copy_ = *previous_;
@@ -153,6 +153,8 @@ public:
                 previous_ = nullptr;
                 pending_ = {};
                 monitoring_ = {};
+                overflowed_ = 0;
+                is_halted_ = has_left_ = false;
                 watch();
                 return;
             case MACHINE_INIT:
@@ -188,7 +190,9 @@ public:
     }
     [[nodiscard]] auto total() const -> engine::totals const& { return unit_.total(); }
     /// Actions after which the output did not reach memory; the unit stores the bytes later.
-    [[nodiscard]] auto faults() const -> std::uint64_t { return faults_; }
+    [[nodiscard]] auto faults() const -> std::uint64_t { return faults_ + memory_.faults(); }
+    /// Transfers to an address that neither the code nor an event explains.
+    [[nodiscard]] auto unexplained() const -> std::uint64_t { return unexplained_; }
     [[nodiscard]] auto pmis() const -> std::uint64_t { return memory_.pmis(); }
 
 private:
@@ -211,7 +215,7 @@ private:
     /// Requests calls of `enter` while TraceEn is 1 or a counter is enabled.
     void watch() {
         bool const is_watched = is_tracing() || monitoring_.counts();
-        if (!guest_.is_watched()) {  // what is known of the code is old
+        if (!guest_.is_watched()) {  // other code has executed since
             previous_ = nullptr;
             pending_ = {};
         }
@@ -231,61 +235,56 @@ private:
         on(action::sequential{at});
         previous_ = nullptr;
     }
-    /// The instructions of a block take their time. Reading the clock at each block would make
-    /// traced code a third slower: it is read after 256 instructions, and estimated between.
+    /// Advances the time by the instructions of a block. The emulator's clock is read once in 256
+    /// instructions and estimated in between: to read it after each block makes traced code a third
+    /// slower.
     void pass_time_of(code_block const& block) {
         instructions_ += block.count;
         if (instructions_ < limit_) { return; }
         if (instructions_ >= max_unread) { return pass_time(); }
-        set_time(read_tsc_ + instructions_ * how_.tsc_hz / 1'000'000'000);
+        set_time(read_tsc_ + how_.tsc_of(instructions_));
     }
+    /// Reads the emulator's clock.
     void pass_time() {
         instructions_ = 0;
         read_tsc_ = machine_tsc(number_);
         set_time(read_tsc_);
     }
-    /// The core clock: cycles take the time of the instructions of this and, in their turns, the
-    /// other processors. It stands still while this one is halted.
+    /// Sets the time-stamp counter, which never decreases. The core clock counts while this
+    /// processor executes or waits for its turn, and stops while it is halted.
     void set_time(std::uint64_t now) {
-        std::uint64_t const tsc = now > tsc_ ? now : tsc_;
-        tsc_ = tsc;
-        std::uint64_t const art = tsc * how_.caps.leaf_15_eax.raw / how_.caps.leaf_15_ebx.raw;
-        auto const passed = how_.cycles_at(tsc);
+        tsc_ = now > tsc_ ? now : tsc_;
+        auto const passed = how_.cycles_at(tsc_);
         std::uint64_t const cycles = is_halted_ ? 0 : passed - cycles_;
         cycles_ = passed;
-        report_time(cycles, art, tsc);
-        limit_ = limit_after(art);
+        report_time(cycles, how_.art_at(tsc_));
     }
-    /// Reports the time in parts of a few MTC periods, after each of which the unit writes its
-    /// packets out: a processor that waits for its turn would overflow.
-    void report_time(std::uint64_t cycles, std::uint64_t art, std::uint64_t tsc) {
-        constexpr std::uint64_t periods = 4, max_parts = 4096;
+    /// Reports the time to the unit, in steps of four MTC periods if MTCs are enabled: the unit
+    /// drains its buffer after each step, and the MTCs of a longer step would overflow it.
+    void report_time(std::uint64_t cycles, std::uint64_t art) {
+        constexpr std::uint64_t max_steps = 4096;
         auto const& ctl = unit_.state().msrs.ctl;
-        auto const frequency = static_cast<unsigned>(ctl.get<reg::ia32_rtit_ctl::MTCFreq>());
-        std::uint64_t const parts = (art - art_) / (periods << frequency);
-        if (is_tracing() && ctl.get<reg::ia32_rtit_ctl::MTCEn>() && parts <= max_parts) {
-            auto const& caps = how_.caps;
-            std::uint64_t const in_part = cycles / (parts + 1);
-            for (std::uint64_t i = 0; i < parts; ++i) {
-                art_ += periods << frequency;
-                cycles -= in_part;
-                on(action::elapsed{in_part, art_,
-                                   art_ * caps.leaf_15_ebx.raw / caps.leaf_15_eax.raw});
+        bool const has_mtc = is_tracing() && ctl.get<reg::ia32_rtit_ctl::MTCEn>();
+        std::uint64_t const period = std::uint64_t{1} << ctl.get<reg::ia32_rtit_ctl::MTCFreq>();
+        std::uint64_t const steps = has_mtc ? (art - art_) / (4 * period) : 0;
+        if (steps <= max_steps) {
+            std::uint64_t const in_step = cycles / (steps + 1);
+            for (std::uint64_t i = 0; i < steps; ++i) {
+                art_ += 4 * period;
+                cycles -= in_step;
+                on(action::elapsed{in_step, art_, how_.tsc_at(art_)});
             }
         }
         art_ = art;
-        on(action::elapsed{cycles, art, tsc});
-    }
-    /// The instructions until the unit must know the time: at each block if it counts cycles, and
-    /// at the next MTC.
-    [[nodiscard]] auto limit_after(std::uint64_t art) const -> std::uint64_t {
-        auto const& ctl = unit_.state().msrs.ctl;
-        if (ctl.get<reg::ia32_rtit_ctl::CYCEn>()) { return 0; }
-        if (!ctl.get<reg::ia32_rtit_ctl::MTCEn>()) { return max_unread; }
-        auto const frequency = static_cast<unsigned>(ctl.get<reg::ia32_rtit_ctl::MTCFreq>());
-        std::uint64_t const left = (std::uint64_t{1} << frequency) - (art & low_bits(frequency));
-        std::uint64_t const until = left * 1'000'000'000 / how_.caps.leaf_15_ecx.raw;
-        return instructions_ + until < max_unread ? instructions_ + until : max_unread;
+        on(action::elapsed{cycles, art, tsc_});
+        limit_ = max_unread;
+        if (ctl.get<reg::ia32_rtit_ctl::CYCEn>()) {
+            limit_ = 0;  // each block has its cycles
+        } else if (has_mtc) {
+            auto const until_mtc = how_.instructions_in(period - art % period);
+            limit_ = instructions_ + until_mtc < max_unread ? instructions_ + until_mtc
+                                                            : max_unread;
+        }
     }
     void set_ratio() { on(action::ratio{how_.core_to_bus()}); }
     /// True if the emulator left a block and continues inside it, as after a change of the code or
@@ -303,26 +302,27 @@ private:
                of == syscall || of == sysret || of == sysenter || of == sysexit || of == rsm ||
                of == software_interrupt;
     }
-    /// A block has executed, and the instruction at `to` is the next.
+    /// True if the code executes in the context that the unit knows. Equal flags of the emulator
+    /// decide most cases: to build the context for each block took 5 % of the time.
+    [[nodiscard]] auto keeps_context() -> bool {
+        if (guest_.flags() == flags_) { return true; }
+        flags_ = guest_.flags();
+        auto const after = guest_.context();
+        auto const& before = unit_.state().code;
+        return before.cpl == after.cpl && before.width == after.width && before.cr3 == after.cr3;
+    }
+    /// A block has executed; the instruction at `to` executes next.
     void complete(code_block const& block, std::uint64_t to) {
-        if (counts_) { count(block); }
+        count(block);
         if (!is_tracing()) { return; }
         pass_time_of(block);
         using enum x86::instruction_class;
         auto const kind = block.after.kind;
-        if (guest_.flags() == flags_ &&
+        if (keeps_context() &&
             simulate::take_near_action(block.after, to, [this](auto const& one) { on(one); })) {
             return;
         }
-        flags_ = guest_.flags();
         auto const after = guest_.context();
-        auto const& before = unit_.state().code;
-        bool const is_near = before.cpl == after.cpl && before.width == after.width &&
-                             before.cr3 == after.cr3;
-        if (is_near &&
-            simulate::take_near_action(block.after, to, [this](auto const& one) { on(one); })) {
-            return;
-        }
         simulate::execution now = block.end;
         now.to = to;
         now.after = after;
@@ -342,7 +342,7 @@ private:
             is_halted_ = kind == hlt;
             return;
         }
-        // An event without a hook: traced as an interrupt.
+        ++unexplained_;  // traced as an interrupt
         on(action::interrupt{.next = block.end.next(), .to = to, .after = after});
     }
     void wake(action::wake_reason reason) {
@@ -387,7 +387,7 @@ private:
     [[nodiscard]] auto part_of(code_block const& block, std::uint64_t end) const -> code_block {
         code_block part;
         part.first = block.first;
-        if (!counts_) { return part; }  // it takes long
+        if (!counts_) { return part; }  // nothing uses the count
         for (auto at = block.first; at < end; at += length_at(at)) { ++part.count; }
         return part;
     }
@@ -396,12 +396,12 @@ private:
         using enum x86::instruction_class;
         auto const kind = block.after.kind;
         std::uint64_t const branches = conditional <= kind && kind <= software_interrupt ? 1 : 0;
-        constexpr unsigned branches_per_miss = 16;  // nothing is predicted: a fixed part
+        constexpr unsigned branches_per_miss = 16;  // by choice: the emulator predicts nothing
         branches_ += branches;
         std::uint64_t const misses = branches != 0 && branches_ % branches_per_miss == 0 ? 1 : 0;
         event_counts const more{.instructions = block.count,
                                 .cycles = block.count * how_.cycles_per_instruction,
-                                .reference_cycles = block.count * how_.tsc_hz / 1'000'000'000,
+                                .reference_cycles = how_.tsc_of(block.count),
                                 .branches = branches,
                                 .mispredicted = misses};
         bool raises = false;
@@ -418,7 +418,7 @@ private:
     engine::trace_unit<> unit_;
     performance_monitoring monitoring_{};
     code_block const* previous_ = nullptr;  ///< the block that executes
-    code_block copy_{};                     ///< of it, once the emulator dropped its own
+    code_block copy_{};                     ///< `previous_`, after the emulator dropped its blocks
     pending_event pending_{};
     std::uint64_t operand_ = 0;       ///< of the last PTWRITE
     std::uint64_t cycles_ = 0;        ///< of the core clock at the last report
@@ -428,13 +428,13 @@ private:
     std::uint64_t overflowed_ = 0;    ///< counters, as bits of IA32_PERF_GLOBAL_STATUS
     std::uint64_t read_tsc_ = 0;      ///< when the clock was read
     std::uint64_t instructions_ = 0;  ///< since then
-    std::uint64_t limit_ = 0;         ///< of them, at which the unit must know the time
-    std::uint32_t flags_ = 0;         ///< of the context that the unit knows
+    std::uint64_t limit_ = 0;         ///< of instructions: then the time is reported
+    std::uint32_t flags_ = 0;         ///< the emulator's flags of the context that the unit knows
     bool has_left_ = false;           ///< the emulator left the block before its end
     bool counts_ = false;             ///< a counter counts
     unsigned block_cpl_ = 0;          ///< of the block that executes
     bool is_halted_ = false;
-    std::uint64_t faults_ = 0;
+    std::uint64_t faults_ = 0, unexplained_ = 0;
 };
 
 }  // namespace machine

@@ -25,14 +25,33 @@ struct settings {
     unsigned cycles_per_instruction = 2;  ///< 1 to 25
     std::string error{};                  ///< what is wrong with the arguments
 
-    /// The core:bus ratio: an instruction takes a nanosecond, and the bus has 100 MHz.
+    /// An instruction takes a nanosecond.
+    static constexpr std::uint64_t instructions_per_second = 1'000'000'000, bus_hz = 100'000'000;
+
+    /// The core:bus ratio.
     [[nodiscard]] auto core_to_bus() const -> std::uint8_t {
-        return static_cast<std::uint8_t>(10 * cycles_per_instruction);
+        return static_cast<std::uint8_t>(instructions_per_second / bus_hz * cycles_per_instruction);
+    }
+    /// What the time-stamp counter counts while instructions execute.
+    [[nodiscard]] auto tsc_of(std::uint64_t instructions) const -> std::uint64_t {
+        return instructions * tsc_hz / instructions_per_second;
+    }
+    /// The crystal clock at a value of the time-stamp counter, and the reverse. Source: GEN-201.
+    [[nodiscard]] auto art_at(std::uint64_t tsc) const -> std::uint64_t {
+        return tsc * caps.leaf_15_eax.raw / caps.leaf_15_ebx.raw;
+    }
+    [[nodiscard]] auto tsc_at(std::uint64_t art) const -> std::uint64_t {
+        return art * caps.leaf_15_ebx.raw / caps.leaf_15_eax.raw;
+    }
+    /// The instructions that execute in ticks of the crystal clock.
+    [[nodiscard]] auto instructions_in(std::uint64_t art) const -> std::uint64_t {
+        return art * instructions_per_second / caps.leaf_15_ecx.raw;
     }
     /// The core clock cycles while the time-stamp counter counts up to a value.
     [[nodiscard]] auto cycles_at(std::uint64_t tsc) const -> std::uint64_t {
-        constexpr std::uint64_t hz = 1'000'000'000;
-        return (tsc / tsc_hz * hz + tsc % tsc_hz * hz / tsc_hz) * cycles_per_instruction;
+        std::uint64_t const instructions = tsc / tsc_hz * instructions_per_second +
+                                           tsc % tsc_hz * instructions_per_second / tsc_hz;
+        return instructions * cycles_per_instruction;
     }
 };
 
