@@ -72,6 +72,13 @@ constexpr std::uint32_t ctl = 0x570, status = 0x571, base = 0x560, mask_ptrs = 0
 // TraceEn, OS, User, BranchEn.
 constexpr std::uint64_t on = 1 | 1U << 2 | 1U << 3 | 1U << 13;
 
+/// Writes the MSRs: output to 2000H..2FFFH, and TraceEn.
+void start(processor& one, std::uint64_t more_of_ctl = 0) {
+    CHECK(one.wrmsr(base, 0x2000) == MACHINE_DONE);
+    CHECK(one.wrmsr(mask_ptrs, 0xFFF) == MACHINE_DONE);
+    CHECK(one.wrmsr(ctl, on | more_of_ctl) == MACHINE_DONE);
+}
+
 auto settings() -> machine::settings {
     char preset[] = "preset=Skylake-X", kind[] = "kind=manual";
     char* arguments[] = {preset, kind};
@@ -161,10 +168,8 @@ TEST_CASE("blocks are watched while TraceEn is 1, and become packets in the gues
     now = {};
     auto const how = settings();
     processor one{0, how};
-    CHECK(one.wrmsr(base, 0x2000) == MACHINE_DONE);
-    CHECK(one.wrmsr(mask_ptrs, 0xFFF) == MACHINE_DONE);
     now.eip = 0x1000;
-    CHECK(one.wrmsr(ctl, on) == MACHINE_DONE);
+    start(one);
     CHECK((now.hflags & MACHINE_TRACED) != 0);
 
     auto const branch = block(0x1002, {0x90, 0x74, 0x10});         // NOP; JZ 1015H
@@ -204,10 +209,8 @@ TEST_CASE("near branches of real mode, in a segment with a base, are no interrup
     now.cs_base = 0x2'0000;
     auto const how = settings();
     processor one{0, how};
-    CHECK(one.wrmsr(base, 0x2000) == MACHINE_DONE);
-    CHECK(one.wrmsr(mask_ptrs, 0xFFF) == MACHINE_DONE);
     now.eip = 0x1A;
-    CHECK(one.wrmsr(ctl, on | 1U << 11) == MACHINE_DONE);  // DisRETC
+    start(one, 1U << 11);  // DisRETC
     machine::live_blocks blocks;
     auto const enter = [&](std::uint64_t at, std::vector<instruction_bytes> const& code) {
         now.eip = at;
@@ -282,9 +285,7 @@ TEST_CASE("a counter overflows in user code that is traced") {
     CHECK(one.wrmsr(0xC1, 0xFFFF'FFFE) == MACHINE_DONE);
     CHECK(one.wrmsr(0x186, 0xC5 | 3U << 16 | 1U << 20 | 1U << 22) == MACHINE_DONE);
     CHECK(one.wrmsr(0x38F, 1) == MACHINE_DONE);
-    CHECK(one.wrmsr(base, 0x2000) == MACHINE_DONE);
-    CHECK(one.wrmsr(mask_ptrs, 0xFFF) == MACHINE_DONE);
-    CHECK(one.wrmsr(ctl, on) == MACHINE_DONE);
+    start(one);
     now.hflags |= 3;                                 // CPL
     auto const jumps = block(0x1000, {0xEB, 0xFE});  // JMP 1000H
     for (unsigned i = 0; i < 1000 && now.pmis == 0; ++i) {
@@ -303,11 +304,9 @@ TEST_CASE("the core clock is that of CBR, and stands still while the processor i
     now.tsc_step = 0;
     CHECK(how.tsc_hz == 3'504'000'000);
     processor one{0, how};
-    CHECK(one.wrmsr(base, 0x2000) == MACHINE_DONE);
-    CHECK(one.wrmsr(mask_ptrs, 0xFFF) == MACHINE_DONE);
-    CHECK(one.wrmsr(ctl, on | 1U << 1) == MACHINE_DONE);  // CYCEn
-    std::vector<std::uint8_t> code(300, 0x90);            // the clock is read within 256
-    code.insert(code.end(), {0xFF, 0xE0});                // JMP RAX
+    start(one, 1U << 1);                        // CYCEn
+    std::vector<std::uint8_t> code(300, 0x90);  // the clock is read within 256
+    code.insert(code.end(), {0xFF, 0xE0});      // JMP RAX
     auto const jumps = block(0x1000, code);
     now.eip = 0x1000;
     one.enter(jumps);
@@ -340,10 +339,8 @@ TEST_CASE("a block that the emulator leaves and continues is no interrupt") {
     now = {};
     auto const how = settings();
     processor one{0, how};
-    CHECK(one.wrmsr(base, 0x2000) == MACHINE_DONE);
-    CHECK(one.wrmsr(mask_ptrs, 0xFFF) == MACHINE_DONE);
     now.eip = 0x1000;
-    CHECK(one.wrmsr(ctl, on) == MACHINE_DONE);
+    start(one);
     auto const reads = block(0x1002, {0xEC, 0x90, 0xFF, 0xE0});  // IN AL, DX; NOP; JMP RAX
     auto const rest = block(0x1003, {0x90, 0xFF, 0xE0});
     now.eip = 0x1002;
@@ -368,10 +365,8 @@ TEST_CASE("SMM is not traced, and RSM resumes the trace") {
     now = {};
     auto const how = settings();
     processor one{0, how};
-    CHECK(one.wrmsr(base, 0x2000) == MACHINE_DONE);
-    CHECK(one.wrmsr(mask_ptrs, 0xFFF) == MACHINE_DONE);
     now.eip = 0x1000;
-    CHECK(one.wrmsr(ctl, on) == MACHINE_DONE);
+    start(one);
     auto const jumps = block(0x1002, {0xFF, 0xE0});          // JMP RAX
     auto const handler = block(0x8000, {0x90, 0x0F, 0xAA});  // NOP; RSM
     auto const rest = block(0x5000, {0x90, 0xEB, 0xFD});     // NOP; JMP 5000H
@@ -401,10 +396,8 @@ TEST_CASE("INIT keeps TraceEn, and the trace continues at the reset vector or af
         now = {};
         auto const how = settings();
         processor one{0, how};
-        CHECK(one.wrmsr(base, 0x2000) == MACHINE_DONE);
-        CHECK(one.wrmsr(mask_ptrs, 0xFFF) == MACHINE_DONE);
         now.eip = 0x1000;
-        CHECK(one.wrmsr(ctl, on) == MACHINE_DONE);
+        start(one);
         auto const jumps = block(0x1002, {0xEB, 0xFE});  // JMP 1002H
         now.eip = 0x1002;
         one.enter(jumps);
@@ -478,4 +471,39 @@ TEST_CASE("a processor that waits for its turn loses no MTC") {
     }
     CHECK(mtcs == periods);
     CHECK(overflows == 0);
+}
+
+TEST_CASE("a transfer without a known cause is counted, and traced as an interrupt") {
+    now = {};
+    auto const how = settings();
+    processor one{0, how};
+    now.eip = 0x1000;
+    start(one);
+    auto const moves = block(0x1002, {0x90});  // NOP
+    auto const other = block(0x7000, {0x90});
+    one.enter(moves);
+    CHECK(one.unexplained() == 0);
+    one.enter(other);
+    CHECK(one.unexplained() == 1);
+    now.eip = 0x7001;  // the WRMSR
+    CHECK(one.wrmsr(ctl, 0) == MACHINE_DONE);
+    CHECK(flow_at(0x2000, 0x400) == "TIP.PGE 1002, FUP 1003, TIP 7000, FUP 7001, TIP.PGD, ");
+}
+
+TEST_CASE("a reset clears the overflow bits of counters") {
+    now = {};
+    auto const how = settings();
+    processor one{0, how};
+    CHECK(one.wrmsr(0x4C1, 0xFFFF'FFFF'FFFF) == MACHINE_DONE);
+    CHECK(one.wrmsr(0x186, 0xC0 | 3U << 16 | 1U << 22) == MACHINE_DONE);
+    CHECK(one.wrmsr(0x38F, 1) == MACHINE_DONE);
+    auto const jumps = block(0x1000, {0xEB, 0xFE});
+    one.enter(jumps);
+    one.enter(jumps);
+    std::uint64_t value = 0;
+    CHECK(one.rdmsr(0x38E, value) == MACHINE_DONE);
+    CHECK(value == 1);
+    one.event(MACHINE_POWER_ON);
+    CHECK(one.rdmsr(0x38E, value) == MACHINE_DONE);
+    CHECK(value == 0);
 }
