@@ -21,11 +21,8 @@ import termios
 import time
 import unittest
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-MACHINE = ROOT / "examples/tools/machine/machine"
-BUILD = pathlib.Path(os.environ.get("PTSPEC_BUILD_DIR", ROOT / "build")).resolve() / "machine"
-IMAGE = BUILD / "root.img"
+from common import IMAGE, MACHINE
+
 BUSY = ["sh", "-c", "echo ready; while :; do :; done"]
 
 

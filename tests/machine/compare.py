@@ -46,11 +46,9 @@ import tempfile
 import time
 
 import perf_files
+from common import BUILD, MACHINE, ROOT, need
 from recordings import QUICK, RECORDINGS, drawn
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("PTSPEC_BUILD_DIR", ROOT / "build")).resolve()
-MACHINE = ROOT / "examples/tools/machine/machine"
 PROGRAMS = ROOT / "tests/machine/programs"
 TRACED = re.compile(
     r"^Trace (\d+): \S+ \[[0-9a-f]+/([0-9a-f]+)/([4-7c-f][0-9a-f]{7})/[0-9a-f]+\]|"
@@ -583,9 +581,8 @@ def main():
     unknown = set(names) - {one.name for one in RECORDINGS}
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
-    absent = [name for name in ("pt_flow", "pt_twin") if not (BUILD / "bin" / name).exists()]
-    if absent and not options.list:
-        parser.error(f"not built: tests/run --build {' '.join(absent)}")
+    if not options.list:
+        need(parser, "pt_flow", "pt_twin")
     chosen = [one for one in RECORDINGS if not names or one.name in names]
     if options.list:
         print("\n".join(one.name for one in chosen))

@@ -25,18 +25,15 @@ Exit status: 0, 1 (a difference), 2 (wrong usage).
 import argparse
 import concurrent.futures
 import dataclasses
-import os
 import pathlib
 import re
-import struct
 import subprocess
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-MACHINE = ROOT / "examples/tools/machine/machine"
-BUILD = pathlib.Path(os.environ.get("PTSPEC_BUILD_DIR", ROOT / "build")).resolve()
+import perf_files
+from common import BUILD, HERE, MACHINE, ROOT, parse, perf_errors
+
 BASE = "AlderLake-N"  # it has the most capabilities
 
 # Prints the words of CPUID that each preset has, as the arguments of machine.so make them.
@@ -163,21 +160,6 @@ def words_of(program, arguments):
     return leaf_7 >> 25 & 1, words
 
 
-def aux_bytes(file):
-    """The size of the trace that the AUX records of a perf.data file announce."""
-    content = file.read_bytes()
-    at, size = struct.unpack_from("<QQ", content, 40)
-    end, total = min(at + size, len(content)), 0
-    while at + 8 <= end:
-        kind, _, length = struct.unpack_from("<IHH", content, at)
-        if kind == 11:  # AUX
-            total += struct.unpack_from("<Q", content, at + 16)[0]
-        if kind == 71:  # AUXTRACE: the trace follows
-            length += struct.unpack_from("<Q", content, at + 8)[0]
-        at += max(length, 8)
-    return total
-
-
 def make_symfs(folder):
     (folder / "bin").mkdir(parents=True)
     (folder / "usr/bin").mkdir(parents=True)
@@ -191,10 +173,7 @@ def make_symfs(folder):
 def decode(one, folder, symfs, has_mtc):
     """Returns the number of lines that pt_flow prints."""
     file = folder / "plain.data"
-    listed = subprocess.run(["perf", "script", "--symfs", symfs, "-i", file, "--itrace=e", "-F",
-                             "ip,event"], capture_output=True, text=True, check=False,
-                            errors="replace", timeout=300)
-    errors = re.findall(r"instruction trace error.*", listed.stdout + listed.stderr)
+    listed, errors = perf_errors(file, symfs)
     one.holds(listed.returncode == 0 and not (errors and has_mtc), f"perf: {len(errors)} errors "
               f"{errors[:1]} {listed.stderr.strip()[-200:] if listed.returncode else ''}")
     walked = subprocess.run([BUILD / "bin/pt_flow", "--symfs", symfs, file], capture_output=True,
@@ -245,7 +224,7 @@ def check(one, folder, words, output):
     lines = decode(one, folder, symfs,
                    caps["mtc"] and caps["mtc_periods"])
     total, taken = check_asks(one, folder, caps)
-    total += aux_bytes(folder / "plain.data")
+    total += perf_files.read(folder / "plain.data").size
     stored = sum(map(int, re.findall(r"processor \d+: (\d+) bytes stored", output)))
     one.holds(stored == total, f"{stored} bytes stored, {total} in the files")
     one.note = f"{lines} runs, {total} bytes, takes {' '.join(taken)}"
@@ -273,13 +252,7 @@ def main(arguments):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--keep")
-    options = parser.parse_args(arguments)
-    if not (BUILD / "bin/pt_flow").exists():
-        parser.error(f"{BUILD}/bin/pt_flow is absent: tests/run --build pt_flow")
-    if options.keep and pathlib.Path(options.keep).exists():
-        parser.error(f"{options.keep} exists")
-    subprocess.run([MACHINE, "build"], check=True)
+    options = parse(parser, arguments)
     failed = 0
     with tempfile.TemporaryDirectory() as scratch, \
             concurrent.futures.ThreadPoolExecutor(max(1, options.jobs)) as pool:

@@ -20,6 +20,11 @@ say() { echo "$1|$2|$3" >>"$here/own.txt"; }
 # check CASE CONDITION DETAILS
 check() { if (($2)); then say "$1" ok "$3"; else say "$1" failed "$3"; fi; }
 record() { perf record -B -N --no-bpf-event "$@" >/dev/null 2>record.txt; }
+# record_with_and_without TERMS: user code with these terms to a.data, without them to b.data.
+record_with_and_without() {
+    record -o a.data -e "intel_pt/$1/u" uname
+    record -o b.data -e intel_pt//u uname
+}
 # packets FILE NAME: how many packets of a name.
 packets() { perf script -i "$1" -D 2>/dev/null | grep -cE "^\.  *[0-9a-f]+: .* $2( |$)"; }
 # decoded FILE: sets instructions and those of the kernel, in thousands, and errors. Printing each
@@ -133,8 +138,7 @@ END
 }
 
 own_packet_filter() {
-    record -o a.data -e intel_pt/mtc=0,tsc=0/u uname
-    record -o b.data -e intel_pt//u uname
+    record_with_and_without mtc=0,tsc=0
     local psb mtc tsc with_mtc with_tsc
     psb=$(packets a.data PSB) mtc=$(packets a.data MTC) tsc=$(packets a.data TSC)
     with_mtc=$(packets b.data MTC) with_tsc=$(packets b.data TSC)
@@ -146,8 +150,7 @@ instructions"
 }
 
 own_disable_branch() {
-    record -o a.data -e intel_pt/branch=0/u uname
-    record -o b.data -e intel_pt//u uname
+    record_with_and_without branch=0
     local psb branches with_branches
     psb=$(packets a.data PSB) branches=$(packets a.data "(TNT|TIP|FUP)")
     with_branches=$(packets b.data "(TNT|TIP|FUP)")
@@ -157,8 +160,7 @@ own_disable_branch() {
 
 own_time_cyc() {
     if ! has psb_cyc; then say time_cyc skipped "no CYC"; return; fi
-    record -o a.data -e intel_pt/cyc/u uname
-    record -o b.data -e intel_pt//u uname
+    record_with_and_without cyc
     local cyc without ipc
     cyc=$(packets a.data CYC) without=$(packets b.data CYC)
     decoded a.data
@@ -221,8 +223,7 @@ own_power_event() {
 
 own_no_tnt() {
     if ! has tnt_disable; then say no_tnt skipped "no DisTNT"; return; fi
-    record -o a.data -e intel_pt/notnt/u uname
-    record -o b.data -e intel_pt//u uname
+    record_with_and_without notnt
     local tnt tip with_tnt
     tnt=$(packets a.data TNT) tip=$(packets a.data TIP) with_tnt=$(packets b.data TNT)
     check no_tnt "!tnt && tip > 10 && with_tnt" "$tnt TNT (else $with_tnt), $tip TIP"

@@ -4,7 +4,8 @@
 import dataclasses
 import struct
 
-AUX, AUXTRACE = 11, 71
+HEAD_SIZE = 104
+LOST, AUX, LOST_SAMPLES, AUXTRACE = 2, 11, 13, 71
 TRUNCATED = 1  # a flag of AUX
 
 
@@ -15,6 +16,7 @@ class aux_trace:
     size: int = 0         # of the trace that AUX records announce
     truncated: int = 0    # AUX records with this flag
     end: int = 0          # the last AUX record's
+    lost: int = 0         # LOST and LOST_SAMPLES records
 
     @property
     def in_file(self):
@@ -42,15 +44,18 @@ class aux_trace:
 
 
 def read(data):
-    """The trace of a perf.data file, or of a directory of `perf record --kcore`."""
+    """The trace of a perf.data file, or of a directory of `perf record --kcore`. The head of a file
+    whose perf was killed has no size: then the records up to the last complete one are read."""
     content = (data / "data" if data.is_dir() else data).read_bytes()
-    if content[:8] != b"PERFILE2":
+    if content[:8] != b"PERFILE2" or len(content) < HEAD_SIZE:
         raise ValueError(f"{data} is no perf.data file")
     at, size = struct.unpack_from("<QQ", content, 40)
-    end = at + size
+    end = min(at + size, len(content)) if size else len(content)
     made = aux_trace({})
-    while at < end:
+    while at + 8 <= end:
         kind, _, length = struct.unpack_from("<IHH", content, at)
+        if size == 0 and (length < 8 or at + length > end):
+            break
         if length < 8:
             raise ValueError(f"{data}: a record of {length} bytes")
         if kind == AUX:
@@ -58,6 +63,8 @@ def read(data):
             made.size += of_aux
             made.truncated += flags & TRUNCATED != 0
             made.end = max(made.end, offset + of_aux)
+        elif kind in (LOST, LOST_SAMPLES):
+            made.lost += 1
         elif kind == AUXTRACE:
             of_trace, offset, _, buffer = struct.unpack_from("<QQQI", content, at + 8)
             piece = content[at + length:at + length + of_trace]

@@ -15,17 +15,14 @@ Exit status: 0, 1 (a case failed, or was skipped by all presets), 2 (wrong usage
 """
 
 import argparse
-import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-MACHINE = ROOT / "examples/tools/machine/machine"
-BUILD = pathlib.Path(os.environ.get("PTSPEC_BUILD_DIR", ROOT / "build")) / "machine"
+from common import HERE, IMAGE, MACHINE
+
 PRESETS = ["Skylake-X", "AlderLake-N"]
 
 # Our names, and the headings of the cases in perf's output.
@@ -144,7 +141,7 @@ SKIP: tnt_disable is not supported
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--root", default=BUILD / "root.img")
+    parser.add_argument("--root", default=IMAGE)
     parser.add_argument("--preset", action="append")
     parser.add_argument("--cpus", type=int, default=2)
     parser.add_argument("--seconds", type=int, default=1800, help="at most, for each preset")

@@ -30,20 +30,17 @@ Exit status: 0, 1 (a difference), 2 (wrong usage).
 
 import argparse
 import dataclasses
-import os
 import pathlib
 import random
 import re
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-MACHINE = ROOT / "examples/tools/machine/machine"
-BUILD = pathlib.Path(os.environ.get("PTSPEC_BUILD_DIR", ROOT / "build")).resolve()
+import perf_files
+from common import BUILD, HERE, MACHINE, parse, perf_errors
+
 MODULES = ["kernel/drivers/net/dummy.ko", "kernel/drivers/block/loop.ko", "kernel/lib/crc7.ko"]
 PRESETS = ["Skylake-X", "AlderLake-N", "AlderLake-N", "Broadwell-ULT", "IceLake-U", "TigerLake",
            "SapphireRapids", "Goldmont", "ElkhartLake", "LunarLake-P", "LunarLake-E", "P-FUT",
@@ -53,7 +50,6 @@ WORK = ["forks", "threads", "signals", "faults", "strings", "ptwrite", "all"]
 BAD = re.compile(r"WARNING: CPU|WARNING: possible|BUG:|unchecked MSR|general protection fault, "
                  r"(?!ip)|Dazed and confused|stall|soft lockup|hard LOCKUP|Oops|hung_task|"
                  r"blocked for more|uncorrectable|Uhhuh")
-TRUNCATED, AUX, LOST, AUXTRACE, LOST_SAMPLES = 1, 11, 2, 71, 13
 
 
 # ------------------------------------------------------------------------------------ steps
@@ -247,26 +243,6 @@ def script_of(made):
     return "".join(lines) + "rm -f step.sh\nexit 0\n"
 
 
-def records_of(file):
-    """Of a perf.data file: bytes of the trace that AUX records announce, and what was lost."""
-    content = file.read_bytes()
-    at, size = struct.unpack_from("<QQ", content, 40) if len(content) >= 104 else (0, 0)
-    end, total, lost = (min(at + size, len(content)) if size else len(content)), 0, False
-    while 0 < at and at + 8 <= end:
-        kind, _, length = struct.unpack_from("<IHH", content, at)
-        if length < 8:
-            break
-        if kind == AUX:
-            of_aux, flags = struct.unpack_from("<QQ", content, at + 16)
-            total += of_aux
-            lost = lost or bool(flags & TRUNCATED)
-        lost = lost or kind in (LOST, LOST_SAMPLES)
-        if kind == AUXTRACE:
-            length += struct.unpack_from("<Q", content, at + 8)[0]
-        at += length
-    return total, lost
-
-
 # In each step: `ready PID` waits until a perf has its handlers of signals, `stop PID` ends it. A
 # job of a shell ignores SIGINT until then.
 FUNCTIONS = """ready() {
@@ -354,9 +330,14 @@ class soak:
             if not data.exists():
                 continue
             refused = statuses[n] != 0 and one.refusal
-            total, lost = records_of(data / "data" if data.is_dir() else data)
+            try:
+                trace = perf_files.read(data)
+            except ValueError as error:
+                (made.notes if one.killed else made.problems).append(f"{name}: {error}")
+                continue
+            lost = bool(trace.truncated or trace.lost)
             made.files += 1
-            made.in_files += 0 if one.repeats else total
+            made.in_files += 0 if one.repeats else trace.size
             exact = exact and not lost
             if not refused:
                 self.decode(made, one, name, data, lost, folder)
@@ -402,11 +383,7 @@ class soak:
     def decode(self, made, one, name, data, lost, folder):
         explained = lost or one.killed or one.repeats
         try:
-            listed = subprocess.run(
-                ["perf", "--buildid-dir", folder / "cache", "script", "--symfs", self.symfs, "-i",
-                 data, "--itrace=e", "-F", "ip,event"], capture_output=True, text=True,
-                errors="replace", check=False, timeout=300)
-            errors = re.findall(r"instruction trace error.*", listed.stdout + listed.stderr)
+            listed, errors = perf_errors(data, self.symfs, "--buildid-dir", folder / "cache")
             if listed.returncode < 0:
                 made.problems.append(f"{name}: perf script ended by signal {-listed.returncode}")
             elif listed.returncode != 0 and not one.killed:
@@ -450,14 +427,8 @@ def main(arguments):
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--only", action="append", default=[], choices=sorted(KIND_OF.values()))
     parser.add_argument("--root")
-    parser.add_argument("--keep")
-    options = parser.parse_args(arguments)
-    if not (BUILD / "bin/pt_flow").exists():
-        parser.error(f"{BUILD}/bin/pt_flow is absent: tests/run --build pt_flow")
-    if options.keep and pathlib.Path(options.keep).exists():
-        parser.error(f"{options.keep} exists")
+    options = parse(parser, arguments)
     options.root = options.root and pathlib.Path(options.root).resolve()
-    subprocess.run([MACHINE, "build"], check=True)
     print(f"seed {options.seed}", flush=True)
     end, failed, boots, steps = time.monotonic() + 60 * options.minutes, 0, 0, 0
     with tempfile.TemporaryDirectory() as scratch:
