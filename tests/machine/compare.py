@@ -118,10 +118,10 @@ class guest:
                    r"^ *[0-9]+: v=' "
                    f"< {fifo} > {self.folder}/{name}.log")
         self.filter = subprocess.Popen(["sh", "-c", command])
-        self.monitor(f"logfile {fifo}", "singlestep on", "log exec,nochain,int")
+        self.monitor(f"logfile {fifo}", "log exec,int")
 
     def stop(self):
-        self.monitor("log none", "singlestep off", f"logfile {self.folder}/rest")
+        self.monitor("log none", f"logfile {self.folder}/rest")
         if self.filter.wait() > 1:
             raise OSError("the log was not filtered")
 

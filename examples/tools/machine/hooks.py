@@ -60,8 +60,8 @@ CALLS = [
     Call(f"{TARGET}/helper.c", "do_cpu_init", "machine_event(env, MACHINE_INIT);",
          after=r"CPUX86State \*env = &cpu->env;"),
     Call(f"{TARGET}/helper.c", "do_cpu_sipi", "machine_event(env, MACHINE_SIPI);", at="end"),
-    # All processors execute on one thread, in turn, until the next timer expires. Where that is in
-    # the past, the next processor would have no turn.
+    # Processors execute in turn on one thread, each until the next timer expires. If one has expired
+    # already, the budget is 0: it runs first, so that the processor has its turn.
     Call("accel/tcg/tcg-accel-ops-icount.c", "icount_prepare_for_run",
          """if (cpu->icount_budget == 0 && CPU_NEXT(first_cpu)) {
     qemu_mutex_lock_iothread();
@@ -73,7 +73,7 @@ cpu->icount_budget = machine_turn(cpu->icount_budget);""",
          after=r"cpu->icount_budget = icount_get_limit\(\);"),
     Call("accel/tcg/cpu-exec-common.c", "cpu_loop_exit_noexc",
          "machine_event(cpu->env_ptr, MACHINE_LEFT_BLOCK);", at="begin"),
-    # The log of executed instructions has those that are traced, one by one.
+    # Traced code executes in blocks of one instruction while it is logged; only it is logged.
     Call("accel/tcg/cpu-exec.c", "curr_cflags",
          """if (qemu_loglevel_mask(CPU_LOG_EXEC) &&
     (((CPUArchState *)cpu->env_ptr)->hflags & MACHINE_TRACED)) {

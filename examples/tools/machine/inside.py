@@ -118,7 +118,7 @@ def perf_program():
 
 
 def architecture_of(file):
-    """Of an ELF file: its machine if that is not x86; else nothing."""
+    """The name of an ELF file's machine if that is not x86, else an empty text."""
     with open(file, "rb") as text:
         head = text.read(20)
     if len(head) < 20 or head[:4] != b"\x7fELF":

@@ -18,7 +18,7 @@ os.environ["PATH"] = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"  # of mke2f
 
 
 class Failed(Exception):
-    """What cannot be done, for the user."""
+    """A failure whose text is a message for the user."""
     status = 125
 
 

@@ -207,7 +207,7 @@ private:
             }
             auto& threads = threads_[exit->pid];
             threads.erase(exit->tid);
-            // Without a time, the end is not before any code.
+            // An EXIT without a time has no place among the mappings: they stay.
             bool const has_time = one.id.has.get<perf_data::sample_type::TIME>();
             if (threads.empty() && has_time) { spaces_.exit(exit->pid, time); }
         } else if (auto const name = perf_data::read_as<perf_data::comm_record>(one)) {
@@ -318,7 +318,8 @@ private:
     [[nodiscard]] auto space_at(time_range when) -> std::uint32_t {
         if (is_of_cpu_) {
             auto const found = in_->thread_on(*of_->cpu, when);
-            // Of a command, only its threads are traced: the last one, until another is known.
+            // A buffer with a thread has the trace of one command: where no record names the
+            // thread that executes, it is still the last one of that command.
             if (!of_->tid || found.pid != no_process) { thread_ = found; }
         }
         if (thread_.pid == no_process) { return 0; }
@@ -339,7 +340,8 @@ private:
     trace_file::stream const* of_ = nullptr;
     flow::code_spans images_{};
     thread_id thread_{no_process, no_process, 0};
-    /// The trace of a CPU, also where perf names a thread: that of a command and of its children.
+    /// The trace of a CPU. `perf record COMMAND` also names the command's thread in it, but the
+    /// buffer has the trace of its children, too.
     bool is_of_cpu_ = false;
     bool is_known_ = false;  ///< `space_` at `last_`
     trace::time last_{};
