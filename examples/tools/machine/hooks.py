@@ -60,8 +60,8 @@ CALLS = [
     Call(f"{TARGET}/helper.c", "do_cpu_init", "machine_event(env, MACHINE_INIT);",
          after=r"CPUX86State \*env = &cpu->env;"),
     Call(f"{TARGET}/helper.c", "do_cpu_sipi", "machine_event(env, MACHINE_SIPI);", at="end"),
-    # Processors execute in turn on one thread, each until the next timer expires. If one has expired
-    # already, the budget is 0: it runs first, so that the processor has its turn.
+    # Processors execute in turn on one thread, each until the next timer expires. If a timer has
+    # expired already, the budget is 0: the timer runs first, so that the processor has its turn.
     Call("accel/tcg/tcg-accel-ops-icount.c", "icount_prepare_for_run",
          """if (cpu->icount_budget == 0 && CPU_NEXT(first_cpu)) {
     qemu_mutex_lock_iothread();
