@@ -253,6 +253,18 @@ private:
         std::uint64_t const to = registers.rip;
         finish_call(of);
         auto const block = read(id, of);
+        auto const& first = block.end.instruction;
+        auto const end = of.ip + first.length;
+        bool const is_elsewhere = to != end && to != of.ip;  // the latter repeats
+        if (first.kind == x86::instruction_class::other && is_elsewhere &&
+            leads_to(id, of, end, to)) {
+            if (how_.passes_filter(of.ip)) { of.log.add(of.ip, first.repeats); }
+            of.trace.run(block, end);
+            auto skipped = registers;
+            skipped.rip = end;
+            move_to(id, of, skipped);
+            return step(id, of, registers);
+        }
         if (block.end.instruction.kind != instruction_class::software_interrupt &&
             how_.passes_filter(of.ip)) {
             of.log.add(of.ip, block.end.instruction.repeats);
@@ -267,6 +279,25 @@ private:
         }
         move_to(id, of, registers);
         if (of.trace.instructions() - of.reported > 10'000) { report_progress(of); }
+    }
+    /// Whether the instruction at `ip` is followed by the one at `to`. Hypervisors that emulate an
+    /// instruction, such as CPUID, may lose its trap: then two instructions executed.
+    static auto leads_to(int id, stepped_thread const& of, std::uint64_t ip, std::uint64_t to)
+        -> bool {
+        std::uint8_t bytes[x86::instruction::max_bytes];
+        auto const size = read_memory(id, ip, bytes, sizeof bytes);
+        auto const one = x86::decode({bytes, size}, of.trace.state.width);
+        if (!one) { return false; }
+        bool const is_next = to == ip + one.instruction.length;
+        switch (one.instruction.kind) {
+            case x86::instruction_class::other: return is_next;
+            case x86::instruction_class::conditional:
+                return is_next || to == x86::target_of(one.instruction, ip, of.trace.state.width);
+            case x86::instruction_class::direct_jump:
+            case x86::instruction_class::direct_call:
+                return to == x86::target_of(one.instruction, ip, of.trace.state.width);
+            default: return false;
+        }
     }
     /// The instruction that executes.
     auto read(int id, stepped_thread& of) -> code_block {
