@@ -222,6 +222,7 @@
 #include <ptspec/flow/block_cache.hpp>
 #include <ptspec/flow/path_cache.hpp>
 #include <ptspec/flow/sink.hpp>
+#include <ptspec/flow/frame.hpp>
 #include <ptspec/flow/gap_counts.hpp>
 #include <ptspec/flow/walk_options.hpp>
 #include <ptspec/flow/coverage.hpp>

@@ -92,11 +92,11 @@ auto walked(sink& to, flow::code_span code, borrowed_bytes trace) { return walk(
 
 namespace sink_with_wrong_stop {
 /// A function of the sink that is not for the walker has another name.
-// expect: the stop of a sink is `void stop(uint64_t ip, uint32_t space)`
+// expect: the stop of a sink is `void stop(ptspec::flow::stop const&)`
 struct sink {
     using ignores_gaps = sink;
 #ifndef SHOULD_FAIL
-    void stop(std::uint64_t, std::uint32_t) {}
+    void stop(flow::stop const&) {}
 #else
     void stop() {}
 #endif
@@ -258,22 +258,22 @@ struct sink : flow::coverage {
 auto walked(sink& to, flow::code_span code, borrowed_bytes trace) { return walk(to, code, trace); }
 }  // namespace sink_with_wrong_paths
 
-namespace sink_of_calls_with_wrong_function_of {
+namespace sink_of_calls_with_wrong_function_at {
 /// The start of a function is an address; 0 where there is none.
-// expect: the function_of of a sink is `auto function_of(uint64_t) -> uint64_t`
+// expect: the function_at of a sink is `auto function_at(uint64_t) -> ptspec::flow::function`
 struct sink {
     using ignores_gaps = sink;
     void call(flow::call const&) {}
     void returned(flow::call_return const&) {}
 #ifndef SHOULD_FAIL
-    auto function_of(std::uint64_t ip) -> std::uint64_t { return ip; }
+    auto function_at(std::uint64_t ip) -> flow::function { return {ip, ip, ip + 1}; }
 #else
-    auto function_of(std::uint64_t) -> char const* { return nullptr; }
+    auto function_at(std::uint64_t) -> std::uint64_t { return 0; }
 #endif
 };
 
 auto calls_of(flow::frame (&frames)[64], sink& to) { return flow::call_stack{frames, to}; }
-}  // namespace sink_of_calls_with_wrong_function_of
+}  // namespace sink_of_calls_with_wrong_function_at
 
 namespace sink_of_calls_without_gap {
 /// Where trace is lost, the calls are uncertain: the sink takes gaps, or says that it needs none.

@@ -37,6 +37,23 @@ struct record {
     }
 };
 
+/// Functions of 1000H bytes.
+struct functions : record {
+    using ignores_gaps = functions;
+
+    flow::stack_switch change{};
+    unsigned switches = 0;
+
+    constexpr void switched(flow::stack_switch const& one) {
+        change = one;
+        ++switches;
+    }
+    constexpr auto function_at(uint64_t ip) const -> flow::function {
+        uint64_t const begin = ip & ~uint64_t{0xFFF};
+        return {begin, begin, begin + 0x1000};
+    }
+};
+
 constexpr auto call_of(uint64_t from, uint64_t to) -> edge {
     return {.from = from, .to = to, .after = from + 5, .kind = instruction_class::direct_call};
 }
@@ -44,8 +61,20 @@ constexpr auto ret_to(uint64_t to, instruction_class which = instruction_class::
     -> edge {
     return {.from = 0x9000, .to = to, .after = 0x9001, .kind = which};
 }
+constexpr auto jump_to(uint64_t to, uint64_t from = 0x9000) -> edge {
+    return {.from = from, .to = to, .kind = instruction_class::indirect_jump};
+}
 constexpr auto interrupt(uint64_t at, uint64_t to) -> edge {
     return {.from = at, .to = to, .after = at, .is_asynchronous = true};
+}
+/// 1000H calls 2000H, which calls 3000H, which calls 4000H.
+template <class Calls>
+constexpr void call_three(Calls& calls) {
+    for (uint64_t at = 0x1000; at < 0x4000; at += 0x1000) {
+        calls.execute(at);
+        calls.edge(call_of(at + 0x10, at + 0x1000));
+    }
+    calls.execute(0x4000);
 }
 
 }  // namespace
@@ -128,57 +157,266 @@ TEST_CASE("frames are unsure after a gap; code that is filtered out returns wher
     });
 }
 
+TEST_CASE("the end of tracing is a frame, until it begins again") {
+    CHECK_TWICE([](auto value) {
+        frame storage[8];
+        record to;
+        flow::call_stack calls{storage, to};
+        calls.edge(call_of(0x1000, 0x2000));
+        calls.stop({.ip = 0x2003, .space = 1, .why = flow::stop_reason::system_call});
+        bool const is_stopped = to.calls == 2 && to.called.frame.kind == frame_kind::stopped &&
+                                to.called.frame.why == flow::stop_reason::system_call &&
+                                to.called.depth == 2 && to.called.frame.after == 0x2003;
+        calls.start(value(uint64_t{0x2003}), 1);  // a system call returned
+        return is_stopped && to.calls == 2 && to.returns == 1 && calls.depth() == 1 &&
+               to.left.frames == 1 && to.left.depth == 1;
+    });
+}
+
 TEST_CASE("a handler that begins where tracing had ended elsewhere is called by an event") {
     CHECK_TWICE([](auto value) {
         frame storage[8];
         record to;
         flow::call_stack calls{storage, to};
         calls.edge(call_of(0x1000, 0x2000));
-        calls.stop(0x2003, 1);
-        calls.start(value(uint64_t{0x2003}), 1);  // a system call returned
-        bool const is_same = to.calls == 1 && to.returns == 0;
-        calls.stop(0x2008, 1);
+        calls.stop({0x2008, 1});
         calls.start(value(uint64_t{0x5000}), 1);
-        bool const is_event = to.calls == 2 && to.called.frame.kind == frame_kind::event &&
+        bool const is_event = to.called.frame.kind == frame_kind::event && calls.depth() == 2 &&
                               to.called.frame.from == 0x2008 && to.called.frame.to == 0x5000;
-        calls.stop(0x5009, 1);
+        calls.stop({0x5009, 1});
         calls.start(0x2008, 1);
-        bool const has_returned = to.returns == 1 && to.left.frames == 1 && calls.depth() == 1;
-        calls.stop(0x2010, 1);
+        bool const has_returned = to.left.frames == 1 && calls.depth() == 1;
+        calls.stop({0x2010, 1});
+        calls.start(0x200E, 1);  // a system call that is repeated
+        bool const repeats = calls.depth() == 1;
+        calls.stop({0x2010, 1});
         calls.start(0x6000, 2);  // another address space: exec
-        calls.stop(0x6010, 2);
+        calls.stop({.ip = 0x6010, .space = 2, .may_move = true});
+        calls.start(0x6800, 2);  // perhaps on another processor in between
+        calls.stop({0x6810, 2});
         calls.gap({});
         calls.start(0x7000, 2);
-        return is_same && is_event && has_returned && to.calls == 2 && calls.depth() == 1;
+        return is_event && has_returned && repeats && calls.depth() == 1;
     });
 }
 
 TEST_CASE("exceptions and longjmp leave the frames above the function that they enter") {
-    /// Functions of 1000H bytes, except below 1000H.
-    struct functions : record {
-        using ignores_gaps = functions;
-
-        constexpr auto function_of(uint64_t ip) const -> uint64_t { return ip & ~uint64_t{0xFFF}; }
-    };
     CHECK_TWICE([](auto value) {
-        constexpr auto jump_to = [](uint64_t to) {
-            return edge{.from = 0x9000, .to = to, .kind = instruction_class::indirect_jump};
-        };
         frame storage[8];
         functions to;
         flow::call_stack calls{storage, to};
-        calls.edge(call_of(0x1000, 0x2000));
-        calls.edge(call_of(0x2010, 0x3000));
-        calls.edge(call_of(0x3010, 0x4000));
+        call_three(calls);
         calls.edge(jump_to(0x4100));  // within the function
-        calls.edge(jump_to(0x800));   // to no function
+        calls.execute(0x4100);
         bool const stays = to.returns == 0;
         calls.edge(jump_to(value(uint64_t{0x2100})));
+        calls.execute(0x2100);
         bool const leaves = to.returns == 1 && to.left.frames == 2 && calls.depth() == 1;
-        calls.edge(jump_to(0x5000));  // a tail call
-        calls.edge(call_of(0x5010, 0x6000));
-        calls.edge(ret_to(value(uint64_t{0x5500})));
+        calls.edge(call_of(0x2110, 0x6000));
+        calls.execute(0x6000);
+        calls.edge(ret_to(value(uint64_t{0x2500})));
         return stays && leaves && to.returns == 2 && to.left.frames == 1 && calls.depth() == 1;
+    });
+}
+
+TEST_CASE("the function that executes at the start has a frame, and those that it returns to") {
+    CHECK_TWICE([](auto value) {
+        frame storage[8];
+        functions to;
+        flow::call_stack calls{storage, to};
+        calls.start(0x1010, 0);
+        calls.execute(value(uint64_t{0x1010}));
+        bool const is_root = to.calls == 1 && to.called.frame.kind == frame_kind::unseen &&
+                             to.called.frame.to == 0x1010 && to.called.depth == 0;
+        calls.edge(ret_to(0x2020));
+        bool const is_left = to.returns == 1 && to.left.frames == 1 && calls.depth() == -1;
+        calls.execute(0x2020);
+        calls.execute(0x2030);
+        return is_root && is_left && to.calls == 2 && to.called.depth == -1 &&
+               to.called.frame.to == 0x2020 && calls.size() == 0;
+    });
+}
+
+TEST_CASE("a jump to another function, and straight code into it, replace the frame") {
+    CHECK_TWICE([](auto value) {
+        frame storage[8];
+        functions to;
+        flow::call_stack calls{storage, to};
+        call_three(calls);
+        calls.edge({.from = 0x4010, .to = 0x5000, .kind = instruction_class::direct_jump});
+        bool const waits = to.calls == 4 && to.returns == 0;
+        calls.execute(value(uint64_t{0x5000}));
+        bool const is_tail = to.returns == 1 && to.left.is_tail_call && to.left.frames == 1 &&
+                             to.called.frame.kind == frame_kind::tail_call &&
+                             to.called.frame.replaced == 0x4000 && to.called.frame.from == 0x4010 &&
+                             to.called.frame.to == 0x5000 && to.called.depth == 3;
+        calls.execute(0x5FF0);
+        calls.execute(0x6000);  // straight code
+        bool const is_next = to.called.frame.replaced == 0x5000 && to.called.frame.to == 0x6000;
+        calls.edge(ret_to(0x3015));
+        calls.execute(0x3015);
+        return waits && is_tail && is_next && calls.depth() == 2 && to.calls == 6 &&
+               to.returns == 3 && !to.left.is_tail_call;
+    });
+}
+
+TEST_CASE("a tail call of the function at the start replaces it") {
+    CHECK_TWICE([](auto value) {
+        frame storage[8];
+        functions to;
+        flow::call_stack calls{storage, to};
+        calls.execute(value(uint64_t{0x1000}));
+        calls.edge({.from = 0x1010, .to = 0x5000, .kind = instruction_class::conditional});
+        calls.execute(0x5000);
+        return to.calls == 2 && to.returns == 1 && to.called.depth == 0 && calls.size() == 0 &&
+               to.called.frame.kind == frame_kind::tail_call && calls.depth() == 0;
+    });
+}
+
+TEST_CASE("after a gap, the function that executes is entered, or one frame is added") {
+    CHECK_TWICE([](auto value) {
+        frame storage[8];
+        functions to;
+        flow::call_stack calls{storage, to};
+        call_three(calls);
+        calls.gap({});
+        calls.start(0x3050, 0);
+        calls.execute(value(uint64_t{0x3050}));
+        bool const is_back = calls.depth() == 2 && to.left.frames == 1;
+        for (uint64_t at = 0x8000; at < 0xF000; at += 0x1000) {  // no frame of them is open
+            calls.gap({});
+            calls.start(at + 0x10, 0);
+            calls.execute(at + 0x10);
+            if (to.called.frame.kind != frame_kind::unseen || calls.depth() != 3) { return false; }
+        }
+        calls.edge(ret_to(0x2040));  // a call that was not traced
+        calls.execute(0x2040);
+        return is_back && calls.depth() == 1 && calls.size() == 1;
+    });
+}
+
+TEST_CASE("a retpoline is a tail call, and no new stack") {
+    CHECK_TWICE([](auto value) {
+        frame storage[8];
+        flow::stack stacks[4];
+        functions to;
+        flow::call_stack calls{storage, stacks, to};
+        calls.execute(0x1000);
+        calls.edge(call_of(0x1010, 0x2000));
+        calls.execute(0x2000);
+        calls.edge(call_of(0x2000, 0x2020));  // into the middle of the thunk
+        calls.execute(0x2020);
+        calls.edge(ret_to(value(uint64_t{0x7000})));
+        calls.execute(0x7000);
+        bool const is_tail = calls.depth() == 1 && to.switches == 0 &&
+                             to.called.frame.to == 0x7000 &&
+                             to.called.frame.kind == frame_kind::tail_call;
+        calls.edge(ret_to(0x1015));
+        calls.execute(0x1015);
+        return is_tail && calls.depth() == 0 && to.switches == 0;
+    });
+}
+
+TEST_CASE("a RET to the begin of a function begins a stack; one to a frame of it continues it") {
+    CHECK_TWICE([](auto value) {
+        frame storage[16];
+        flow::stack stacks[4];
+        functions to;
+        flow::call_stack calls{storage, stacks, to};
+        calls.execute(0x1000);
+        calls.edge(call_of(0x1010, 0x2000));  // resume(): switches
+        calls.execute(0x2000);
+        calls.edge(ret_to(value(uint64_t{0x5000})));  // the fiber begins
+        calls.execute(0x5000);
+        bool const is_new = to.switches == 1 && to.change.is_new && to.change.left == 0 &&
+                            calls.depth() == 0 && to.called.frame.kind == frame_kind::unseen;
+        calls.edge(call_of(0x5010, 0x6000));
+        calls.execute(0x6000);
+        calls.edge(call_of(0x6010, 0x2000));  // yield
+        calls.execute(0x2000);
+        calls.edge(ret_to(0x1015));
+        calls.execute(0x1015);
+        bool const is_back = to.switches == 2 && !to.change.is_new && to.change.entered == 0 &&
+                             calls.depth() == 0 && to.left.frames == 1;
+        calls.edge(call_of(0x1020, 0x2000));
+        calls.execute(0x2000);
+        calls.edge(ret_to(0x6015));
+        calls.execute(0x6015);
+        bool const resumes = to.switches == 3 && calls.depth() == 1 && calls[0].after == 0x5015;
+        calls.edge(ret_to(0x5015));
+        calls.execute(0x5015);
+        return is_new && is_back && resumes && calls.depth() == 0 && to.switches == 3;
+    });
+}
+
+TEST_CASE("a jump out of code that switches stacks begins one; a jump to a frame continues it") {
+    struct switching : functions {
+        using ignores_gaps = switching;
+
+        constexpr auto switches_stacks(uint64_t ip) const -> bool { return ip >> 12 == 2; }
+    };
+    CHECK_TWICE([](auto value) {
+        frame storage[16];
+        flow::stack stacks[2];
+        switching to;
+        flow::call_stack calls{storage, stacks, to};
+        calls.execute(0x1000);
+        calls.edge(call_of(0x1010, 0x2000));
+        calls.execute(0x2000);
+        calls.edge(jump_to(0x5020, 0x2010));
+        calls.execute(0x5020);
+        bool const is_new = to.switches == 1 && to.change.is_new;
+        calls.edge(call_of(0x5030, 0x2000));
+        calls.execute(0x2000);
+        calls.edge(jump_to(value(uint64_t{0x1015}), 0x2010));
+        calls.execute(0x1015);
+        return is_new && to.switches == 2 && to.change.entered == 0 && calls.depth() == 0;
+    });
+}
+
+TEST_CASE("PTWRITE chooses the stack, and then no RET does") {
+    CHECK_TWICE([](auto value) {
+        frame storage[16];
+        flow::stack stacks[2];
+        functions to;
+        flow::call_stack calls{storage, stacks, to, flow::stack_choice::by_ptwrite};
+        calls.execute(0x1000);
+        calls.select(7, 0x1000);
+        calls.edge(call_of(0x1010, 0x2000));
+        calls.execute(0x2000);
+        calls.select(value(uint64_t{8}), 0x2010);
+        bool const is_new = to.switches == 1 && to.change.is_new && to.change.to == 0x2010;
+        calls.execute(0x2010);
+        calls.edge(ret_to(0x3000));
+        calls.execute(0x3000);
+        calls.select(7, 0x3010);
+        bool const is_back = to.switches == 2 && !to.change.is_new && calls.depth() == 1;
+        calls.edge(ret_to(0x1015));
+        calls.execute(0x1015);
+        calls.select(7, 0x1016);
+        return is_new && is_back && to.switches == 2 && calls.depth() == 0;
+    });
+}
+
+TEST_CASE("a full storage drops the stack that was left first, then the oldest frames") {
+    CHECK_TWICE([](auto value) {
+        frame storage[4];
+        flow::stack stacks[2];
+        functions to;
+        flow::call_stack calls{storage, stacks, to};
+        calls.execute(0x1000);
+        calls.edge(call_of(0x1010, 0x2000));
+        calls.execute(0x2000);
+        calls.edge(ret_to(0x5000));
+        calls.execute(0x5000);
+        for (uint64_t at = 0x5000; at < 0xB000; at += 0x1000) {
+            calls.edge(call_of(at + 0x10, at + 0x1000));
+            calls.execute(at + 0x1000);
+        }
+        bool const is_full = calls.size() == 4 && calls.depth() == 6;
+        calls.edge(ret_to(value(uint64_t{0x1015})));  // its frames are lost
+        calls.execute(0x1015);
+        return is_full && to.switches == 2 && to.change.is_new;
     });
 }
 

@@ -179,8 +179,9 @@ class Calls(Folder):
         self.trace = self.file("trace", CALLS)
 
     def test_a_tree_of_calls(self):
-        expected = ("           2 | leaf();\n"
-                    "             | } /* a function that was called before the trace */\n")
+        expected = ("             | main() { /* call not traced */\n"
+                    "           2 |   leaf();\n"
+                    "           4 | } /* main */\n")
         self.assertEqual(run("--calls", "--binary", self.binary, self.trace), (0, expected, ""))
 
     def test_the_stacks_of_a_flame_graph(self):
@@ -211,15 +212,21 @@ class Calls(Folder):
         # PSB, TSC 1000000, FUP 1000H, PSBEND; CYC 5, TIP 1003H; CYC 7, TNT: the RET of leaf.
         trace = self.file("trace", bytes.fromhex(
             "0282" * 8 + "19 40420f00000000 7d001000000000 0223 2b 2d0310 3b 06"))
-        line = f"{'':12}{1000000:10}{0:13}{7:13}{2:12} | leaf();\n"
-        self.assertEqual(run("--calls", "--times", "--binary", binary, trace), (0, line, ""))
-        seconds = f"{1:12}.000000000{0:13}{7:13}{2:12} | leaf();\n"
+        def tree(at):
+            return (f"{at}{'':38} | main() {{ /* call not traced */\n"
+                    f"{at}{0:13}{7:13}{2:12} |   leaf();\n"
+                    f"{at}{0:13}{12:13}{3:12} | }} /* main, not returned */\n")
+
+        self.assertEqual(run("--calls", "--times", "--binary", binary, trace),
+                         (0, tree(f"{1000000:22}"), ""))
         self.assertEqual(run("--calls", "--times", "--tsc-hz", 1000000, "--binary", binary, trace),
-                         (0, seconds, ""))
+                         (0, tree(f"{1:12}.000000000"), ""))
         for times, expected in (("1000000-", "leaf();"), ("-999999", ""), ("1000001-", ""),
                                 ("1000000-1000000", "leaf();")):
             status, out, _ = run("--calls", "--time", times, "--binary", binary, trace)
-            self.assertEqual((status, out.split("| ")[-1].strip()), (0, expected))
+            lines = [line.split("| ")[1].strip() for line in out.splitlines()]
+            self.assertEqual((status, [line for line in lines if line.startswith("leaf")]),
+                             (0, [expected] if expected else []))
 
     def test_a_part_of_the_bytes_from_a_psb_to_another(self):
         image = f"{self.file('loop', LOOP)}@0x1000"
@@ -346,7 +353,10 @@ class PerfData(Folder):
             self.assertIn((start, to), edges)
         tree = run("--calls", self.data)[1]
         calls = len(re.findall(r"\(\);$|\(\) \{$", tree, re.M))
-        returns = len(re.findall(r"\(\);$|\} /\*", tree, re.M))
+        ends = len(re.findall(r"\(\);|\} /\* [^[]", tree))
+        tail_calls = tree.count("[tail of ")
+        returns = ends - tail_calls - len(
+            re.findall(r"^(?!.*\[syscall).*not returned", tree, re.M))
         self.assertEqual(calls, sum(kind == "call" for kind, _, _ in theirs))
         self.assertEqual(returns, sum(kind == "return" for kind, _, _ in theirs))
 
@@ -390,7 +400,7 @@ class PerfData(Folder):
                 rf"^{function} \w (\w+)", said("nm", "-D", path), re.M)}
 
         tree = run("--calls", self.data)[1]
-        ours = re.findall(r"\| +(\S+?)\(\)(?:;| \{)", tree)
+        ours = re.findall(r"\| +(\S+?)\(\)(?:;| \{)$", tree, re.M)
         self.assertGreater(len(theirs), 3000)
         self.assertEqual((len(ours), len(addresses)), (len(theirs), len(theirs)))
         others = set()
@@ -419,10 +429,12 @@ class PerfData(Folder):
             out = run("--calls", "--dso", file, self.data)[1]
             found.append([line.split("| ")[1] for line in out.splitlines()[1:]])
         self.assertEqual(found[0], found[1])
-        begin, end = found[0].index("main() {"), found[0].index("} /* main */")
-        self.assertEqual(found[0][begin:end], [
-            "main() {", "  qsort@plt() {", "    order();", "  } /* qsort@plt */", "  middle() {",
-            "    leaf();", "    leaf();", "  } /* middle */"])
+        (begin,) = [i for i, line in enumerate(found[0]) if line.strip() == "main() {"]
+        in_main = [line.strip() for line in found[0][begin:]]
+        self.assertEqual([line for line in in_main[:in_main.index("} /* main */")]
+                          if "tail of" not in line], [
+            "main() {", "qsort@plt();", "order();", "middle() {", "leaf();", "leaf();",
+            "} /* middle */"])
         self.assertEqual(run("--calls", "--dso", "rogram", self.data),
                          (2, "", "pt_flow: rogram: no process executes this file\n"))
         symbols = subprocess.run(["nm", program], capture_output=True, text=True).stdout
@@ -457,11 +469,13 @@ class PerfData(Folder):
         out = run("--calls", "--dso", program, self.data)[1]
         lines = [re.sub(r"\((?:int|)\)|^_Z\d+|i?\(\)", "", line.split("| ")[1])
                  for line in out.splitlines()[1:]]
-        self.assertEqual(sum(re.match("  _Z5afterv", line) is not None for line in lines), 3)
-        self.assertEqual(sum(re.match("  _Z7thrower", line) is not None for line in lines), 3)
-        (raised,) = [i for i, line in enumerate(lines) if line.startswith("  raise@plt")]
-        self.assertRegex(lines[raised + 1], r"^    _Z7handler.* /\* event \*/$")
-        self.assertIn("} /* main */", lines)
+        (main,) = [re.match(" *", line)[0] for line in lines if line.strip() == "main {"]
+        self.assertEqual(sum(line.startswith(main + "  _Z5afterv") for line in lines), 3)
+        self.assertEqual(sum(line.startswith(main + "  _Z7thrower") for line in lines), 3)
+        self.assertEqual(sum(line.startswith(main + "  raise@plt") for line in lines), 1)
+        self.assertEqual(sum(re.match(" +_Z7handler.* /\\* event \\*/$", line) is not None
+                             for line in lines), 1)
+        self.assertIn(main + "} /* main */", lines)
 
     def test_a_directory_of_raw_output_has_the_code(self):
         jit = self.folder / "jit"

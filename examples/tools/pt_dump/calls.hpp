@@ -39,7 +39,11 @@ private:
     static constexpr std::size_t max_bars = 200'000;
 
     settings const& how_;
-    calls::recorder found_{max_bars, {}};
+    [[nodiscard]] auto names_of(calls::thread_id thread) const -> traced::symbols const& {
+        return how_.from != nullptr ? how_.code->names_of(thread) : how_.calls->code.images.names();
+    }
+
+    calls::recorder found_{max_bars, {}, [this](auto thread) -> auto& { return names_of(thread); }};
     traced::traced_code code_;
     calls::walk walk_;
 };

@@ -33,7 +33,8 @@ struct settings {
     std::size_t bitmap_size = 0;
     std::string trace{};
     walk_settings walk{};
-    bool times = false;      ///< of calls
+    bool times = false;  ///< of calls
+    flow::stack_choice stack_by = flow::stack_choice::by_returns;
     std::uint64_t from = 0;  ///< bytes of the trace
     std::uint64_t to = ~std::uint64_t{0};
     traced::code_options code{};
@@ -180,6 +181,13 @@ inline auto parse(tool::command_line& line, std::string_view usage) -> settings 
             given.walk.window = detail::window_of(line.value());
         } else if (line.is("--times")) {
             given.times = true;
+        } else if (line.is("--stack-by")) {
+            auto const how = line.value();
+            if (how != "returns" && how != "ptwrite") {
+                throw tool::failure{"--stack-by takes returns or ptwrite"};
+            }
+            given.stack_by = how == "ptwrite" ? flow::stack_choice::by_ptwrite
+                                              : flow::stack_choice::by_returns;
         } else if (line.is("--jobs")) {
             given.walk.jobs = static_cast<unsigned>(
                 tool::number_of(line, "a number from 1 to 256", 256, 1));

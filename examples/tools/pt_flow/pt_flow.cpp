@@ -3,8 +3,9 @@
 // pt_flow: the executed instructions of a trace. See `pt_flow --help`.
 
 #include "../common/traced/processes.hpp"
-#include "calls.hpp"
+#include "call_tree.hpp"
 #include "covered.hpp"
+#include "folded_stacks.hpp"
 #include "listing.hpp"
 #include "options.hpp"
 #include "recordings.hpp"
@@ -54,6 +55,10 @@ What is walked and printed; all by default:
                             one at or after byte B
   --tid N                   only the trace of this thread
   --stream N                only this stream, by its number in pt_dump --streams
+  --stack-by returns|ptwrite
+                            with --calls and --folded: how a thread with several stacks, such as
+                            those of fibers, shows which one executes: by the addresses to which it
+                            returns, the default, or by PTWRITE, whose payload is the stack's number
   --dso FILE                with --calls: only calls of functions of this file, a path or its end
   --jobs N                  walk in up to N threads; by default in one for each processor. The
                             output does not depend on it
@@ -125,11 +130,15 @@ auto calls_report(settings const& given, tool::output& to, trace_file::conversio
                   bool has_titles, NamesOf names_of, RangesOf ranges_of) -> report {
     auto const of = pt_flow::wanted{.times = given.times};
     using printer = std::unique_ptr<pt_flow::call_printer>;
+    auto const report_by = [&](bool is_at_once, auto const& make) {
+        return std::make_unique<pt_flow::calls_by_thread>(to, of, has_titles, is_at_once,
+                                                          given.stack_by, names_of, make);
+    };
     if (given.what == form::folded) {
         auto const make = [&to, names_of](pt_flow::thread_id which) -> printer {
             return std::make_unique<pt_flow::folded_stacks>(to, names_of(which));
         };
-        return std::make_unique<pt_flow::calls_by_thread>(to, of, has_titles, false, make);
+        return report_by(false, make);
     }
     pt_flow::call_format const how{given.times, to_ns, {}};
     auto const make = [&to, names_of, ranges_of, how](pt_flow::thread_id which) -> printer {
@@ -137,7 +146,7 @@ auto calls_report(settings const& given, tool::output& to, trace_file::conversio
         of_thread.only = ranges_of(which);
         return std::make_unique<pt_flow::call_tree>(to, names_of(which), of_thread);
     };
-    return std::make_unique<pt_flow::calls_by_thread>(to, of, has_titles, true, make);
+    return report_by(true, make);
 }
 /// A listing; nullptr for other forms.
 auto listing_of(settings const& given, tool::output& to) -> report {

@@ -20,11 +20,12 @@ public:
         std::uint64_t ip;
         std::uint32_t space;
     };
-    struct stop {
-        std::uint64_t ip;
-        std::uint32_t space;
-    };
 
+    /// By PTWRITE.
+    struct written {
+        std::uint64_t ip;
+        std::uint64_t payload;
+    };
     /// Instructions in several blocks, the first at `ip`.
     struct sum {
         std::uint64_t ip = 0;
@@ -37,7 +38,7 @@ public:
         flow::edge edge;
     };
     using record = std::variant<step, flow::executed, flow::executed_block, sum, flow::gap, start,
-                                stop, trace::time, thread_id>;
+                                flow::stop, trace::time, thread_id, written>;
 
     void add(record const& one) { all_.push_back(one); }
     [[nodiscard]] auto size() const -> std::size_t { return all_.size(); }
@@ -63,13 +64,16 @@ public:
                 to.gap(*gap);
             } else if (auto const* const begin = std::get_if<start>(&any)) {
                 to.start(begin->ip, begin->space);
-            } else if (auto const* const end = std::get_if<stop>(&any)) {
-                to.stop(end->ip, end->space);
+            } else if (auto const* const end = std::get_if<flow::stop>(&any)) {
+                to.stop(*end);
             } else if (auto const* const when = std::get_if<trace::time>(&any)) {
                 to.is_shown = shows(*when);
                 to.time(*when);
+            } else if (auto const* const which = std::get_if<thread_id>(&any)) {
+                to.thread(*which);
             } else {
-                to.thread(std::get<thread_id>(any));
+                auto const& value = std::get<written>(any);
+                to.written(value.ip, value.payload);
             }
         }
     }
@@ -81,16 +85,20 @@ private:
 /// Records what a report wants. Calls `flush(records)`, if it is not empty, at 16384 records.
 class recorder {
 public:
-    /// `offset` is that of the walk in the stream. `thread` is the executing thread, which changes;
-    /// or nullptr. `is_one_thread`: the stream has all of one.
-    recorder(wanted const& of, std::uint64_t offset, thread_id const* thread, bool is_one_thread,
+    /// `offset` is that of the walk in the stream. `code` knows the executing thread.
+    template <class Code>
+    recorder(wanted const& of, report const& to, std::uint64_t offset, Code const& code,
              std::function<void(records&)> flush = {})
         : of_{of},
+          to_{to},
           offset_{offset},
-          thread_{thread},
-          has_stops_{is_one_thread},
-          flush_{std::move(flush)},
-          only_sums_{!of.blocks && !of.window && thread == nullptr} {}
+          thread_{code.changing_thread()},
+          may_move_{!code.is_one_thread()},
+          may_have_news_{thread_ != nullptr || of.times || of.window},
+          flush_{std::move(flush)} {
+        auto const* const constant = code.constant_thread();
+        if (thread_ == nullptr) { set_symbols(constant == nullptr ? any_thread : *constant); }
+    }
 
     void time(trace::time const& when) {
         if (of_.times || of_.window) {
@@ -103,32 +111,33 @@ public:
         add(one);
     }
     void block(flow::executed_block const& one) {
-        if (only_sums_) [[likely]] {
-            if (sum_.count == 0) { sum_.ip = one.ip; }
+        if (one.ip - same_begin_ < same_size_) [[likely]] {
             sum_.count += one.count;
             return;
         }
-        tell(of_.window);
-        if (of_.blocks) { return add(one); }
-        if (sum_.count == 0) { sum_.ip = one.ip; }
-        sum_.count += one.count;
+        begin_sum(one);
     }
     void edge(flow::edge const& one) {
-        if (!of_.edges && is_jump(one)) { return; }
-        tell(true);
-        all_.add(records::step{sum_, one});
-        sum_.count = 0;
-        flush_if_full();
+        if (!of_.edges && is_jump(one)) {
+            last_jump_ = one.from;
+            return;
+        }
+        add_branch(one);
     }
     void start(std::uint64_t ip, std::uint32_t space) {
         tell(true);
         add(records::start{ip, space});
     }
-    /// In a stream of one processor, the thread may continue on another processor.
-    void stop(std::uint64_t ip, std::uint32_t space) {
-        if (!has_stops_) { return; }
+    void stop(flow::stop const& one) {
         tell(true);
-        add(records::stop{ip, space});
+        auto stop = one;
+        stop.may_move = may_move_;
+        add(stop);
+    }
+    void event(trace::event const& one) {
+        if (!of_.events || one.what != trace::event_type::ptwrite) { return; }
+        tell(true);
+        add(records::written{one.ip, one.packet.as<packet::ptw>().payload()});
     }
     void gap(flow::gap const& one) {
         tell(true);
@@ -159,22 +168,71 @@ private:
     }
     /// Records the thread and, if it is wanted, the time, where they have changed.
     void tell(bool needs_time) {
-        if (!has_news(needs_time)) { return; }
+        if (may_have_news_ && has_news(needs_time)) { add_news(needs_time); }
+    }
+    void add_news(bool needs_time) {
         add_sum();
         if (thread_ != nullptr && (!has_thread_ || !(*thread_ == last_thread_))) {
             last_thread_ = *thread_;
             has_thread_ = true;
             all_.add(last_thread_);
+            set_symbols(last_thread_);
         }
         if (!is_told_ && needs_time) {
             is_told_ = true;
             all_.add(when_);
         }
     }
+    void set_symbols(thread_id thread) {
+        here_ = {0, 0, ~std::uint64_t{0}};
+        same_size_ = 0;
+        if (!of_.functions) { return; }
+        auto const* const names = to_.symbols_of(thread);
+        has_symbols_ = names != nullptr;
+        functions_ = traced::functions{names};
+        here_ = {};
+    }
+    /// A block that begins a sum, or is one of another function than the last.
+    [[gnu::noinline]] void begin_sum(flow::executed_block const& one) {
+        if (has_symbols_ && !here_.contains(one.ip)) { enter_function(one.ip); }
+        tell(of_.window);
+        if (of_.blocks) { return add(one); }
+        if (sum_.count == 0) { sum_.ip = one.ip; }
+        sum_.count += one.count;
+        if (of_.window || thread_ != nullptr) { return; }
+        same_begin_ = here_.begin;
+        same_size_ = here_.end - here_.begin;
+    }
+    /// The next instruction is one of another function than the last: after a jump, or the next in
+    /// memory.
+    void enter_function(std::uint64_t ip) {
+        tell(false);
+        if (!has_symbols_) { return; }
+        if (sum_.count != 0) {
+            bool const is_next = ip == here_.end;
+            add_step({.from = is_next ? 0 : last_jump_,
+                      .to = ip,
+                      .kind = flow::instruction_class::direct_jump});
+        }
+        here_ = functions_.at(ip);
+    }
+    [[gnu::noinline]] void add_branch(flow::edge const& one) {
+        tell(true);
+        add_step(one);
+    }
+    void add_step(flow::edge const& one) {
+        all_.add(records::step{sum_, one});
+        end_sum();
+        flush_if_full();
+    }
+    void end_sum() {
+        sum_.count = 0;
+        same_size_ = 0;
+    }
     void add_sum() {
         if (sum_.count == 0) { return; }
         all_.add(sum_);
-        sum_.count = 0;
+        end_sum();
     }
     void add(records::record const& one) {
         add_sum();
@@ -185,12 +243,22 @@ private:
         if (all_.size() >= most && flush_) [[unlikely]] { flush_(all_); }
     }
 
+    static constexpr thread_id any_thread{no_process, no_process, 0};
+
     wanted of_;
+    report const& to_;
     std::uint64_t offset_;
-    thread_id const* thread_;
-    bool has_stops_;
+    thread_id const* thread_;  ///< that executes, if it changes; or nullptr
+    bool may_move_;            ///< it may continue on another processor
+    bool may_have_news_;       ///< threads or times are recorded
+    bool has_symbols_ = false;
+    traced::functions functions_{};
+    flow::function here_{0, 0, ~std::uint64_t{0}};  ///< of the last instruction
     std::function<void(records&)> flush_;
-    bool only_sums_;  ///< of blocks, without their times and threads
+    /// Blocks at these addresses are part of the same sum as the last.
+    std::uint64_t same_begin_ = 0;
+    std::uint64_t same_size_ = 0;
+    std::uint64_t last_jump_ = 0;
     thread_id last_thread_{};
     bool has_thread_ = false;  ///< `last_thread_` is recorded
     trace::time when_{};
@@ -212,7 +280,8 @@ struct block_recorder {
     void block(flow::executed_block const& one) { to.block(one); }
     void edge(flow::edge const& one) { to.edge(one); }
     void start(std::uint64_t ip, std::uint32_t space) { to.start(ip, space); }
-    void stop(std::uint64_t ip, std::uint32_t space) { to.stop(ip, space); }
+    void stop(flow::stop const& one) { to.stop(one); }
+    void event(trace::event const& one) { to.event(one); }
     void gap(flow::gap const& one) { to.gap(one); }
 };
 

@@ -4,6 +4,7 @@
 // The raw output of pt_record: traces of threads, and the code that they executed.
 
 #include "../common/traced/binaries.hpp"
+#include "../common/traced/function_ends.hpp"
 #include "../common/traced/symbols.hpp"
 #include "../common/recorded/raw_output.hpp"
 #include "../common/recorded/walked_code.hpp"
@@ -101,6 +102,11 @@ public:
     [[nodiscard]] auto constant_thread() const -> thread_id const* { return &thread_; }
     [[nodiscard]] static auto changing_thread() -> thread_id const* { return nullptr; }
     [[nodiscard]] static auto is_one_thread() -> bool { return true; }
+    [[nodiscard]] auto code(std::uint64_t address, std::uint32_t space) -> byte_view {
+        return ends.cut(walked_code::code(address, space), address, thread_);
+    }
+
+    traced::function_ends ends{};
 
 private:
     thread_id thread_;

@@ -23,6 +23,8 @@ struct wanted {
     bool edges = false;         ///< all, else all but direct and conditional jumps
     bool blocks = false;        ///< each, else the sum of instructions
     bool times = false;         ///< of edges
+    bool functions = false;     ///< sums of instructions of one function, by `symbols_of`
+    bool events = false;        ///< PTWRITEs
     bool window = false;        ///< times of all, to know what is shown
 };
 
@@ -41,12 +43,18 @@ public:
     virtual void executed(std::uint64_t /*ip*/, std::uint64_t /*count*/) {}
     virtual void edge(flow::edge const&) {}
     virtual void start(std::uint64_t /*ip*/, std::uint32_t /*space*/) {}
-    virtual void stop(std::uint64_t /*ip*/, std::uint32_t /*space*/) {}
+    virtual void stop(flow::stop const&) {}
     /// Its offset is that in the stream.
     virtual void gap(flow::gap const&) {}
     virtual void time(trace::time const&) {}
     /// The thread that executes what follows.
     virtual void thread(thread_id) {}
+    /// PTWRITE.
+    virtual void written(std::uint64_t /*ip*/, std::uint64_t /*payload*/) {}
+    /// The symbols of a thread; nullptr: none are needed. Any thread of the tool may call it.
+    [[nodiscard]] virtual auto symbols_of(thread_id) const -> traced::symbols const* {
+        return nullptr;
+    }
     /// The end of the walk.
     virtual void end() {}
 

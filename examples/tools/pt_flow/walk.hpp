@@ -170,7 +170,7 @@ void walk_in_order(std::vector<stretch> const& all, Code& code, walk_settings co
         from.clear();
     };
     for (auto const& one : all) {
-        recorder reports{needs, one.offset(), code.changing_thread(), code.is_one_thread(), flush};
+        recorder reports{needs, to, one.offset(), code, flush};
         if (one.is_after_gap()) { reports.gap({.why = flow::gap_reason::missing_trace}); }
         wrong_turns turns{reports};
         needs.instructions
@@ -227,7 +227,7 @@ void walk_in_threads(std::vector<stretch>& all, Code const& code, walk_settings 
         auto& by = workers[number];
         if (by == nullptr) { by.reset(new worker{code}); }
         auto const& [part, offset, is_after_gap] = parts[i];
-        recorder reports{wanted, offset, by->code.changing_thread(), by->code.is_one_thread()};
+        recorder reports{wanted, to, offset, by->code};
         if (is_after_gap) { reports.gap({.why = flow::gap_reason::missing_trace}); }
         auto const code_before = by->code;
         auto const walk_with = [&](trace::ret_mismatch ret, recorder& into) {
@@ -251,7 +251,7 @@ void walk_in_threads(std::vector<stretch>& all, Code const& code, walk_settings 
         if (wrong != 0 && how.tries_other_ret) {
             using enum trace::ret_mismatch;
             by->code = code_before;
-            recorder other{wanted, offset, by->code.changing_thread(), by->code.is_one_thread()};
+            recorder other{wanted, to, offset, by->code};
             if (is_after_gap) { other.gap({.why = flow::gap_reason::missing_trace}); }
             is_other = walk_with(ret == pop ? keep : pop, other) < wrong;
             if (is_other) {
@@ -281,6 +281,9 @@ void walk_in_threads(std::vector<stretch>& all, Code const& code, walk_settings 
 template <class Code>
 void walk(std::vector<stretch>& all, Code& code, walk_settings const& how, report& to) {
     to.is_shown = !how.window;
+    if (to.wants().functions) {
+        code.ends.symbols_of = [&to](thread_id thread) { return to.symbols_of(thread); };
+    }
     if (code.constant_thread() != nullptr) { to.thread(*code.constant_thread()); }
     auto const shows = [&](trace::time const& when) {
         return !how.window || how.window->contains(when, how.to_ns);

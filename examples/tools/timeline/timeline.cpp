@@ -267,7 +267,9 @@ public:
         : how_{how}, part_{part}, streams_left_{streams} {}
 
     auto raw(source& from, stream const& of) -> std::string {
-        calls::recorder found{next_bars(), part_};
+        calls::recorder found{next_bars(), part_, [this](calls::thread_id) -> auto& {
+                                  return how_.calls.code.images.names();
+                              }};
         traced::traced_code code{how_.calls.code.images.spans()};
         calls::walk steps{code, how_.clock, found};
         for_each_raw_piece(from, false, [&](byte_view bytes) { steps.feed(bytes); });
@@ -278,7 +280,9 @@ public:
     }
     auto of_stream(trace_file::stream const& from, calls::process_code& code, stream const& of)
         -> std::string {
-        calls::recorder found{next_bars(), part_};
+        calls::recorder found{next_bars(), part_, [&](calls::thread_id thread) -> auto& {
+                                  return code.names_of(thread);
+                              }};
         auto const clock = trace_file::clock_of(from, how_.clock, how_.given);
         calls::walk_stream(from, code, clock, found);
         return text(of, found, [&](calls::thread_id thread, calls::bar const& one) {

@@ -1,146 +1,143 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/flow/sink.hpp>
+#include <ptspec/flow/detail/frames.hpp>
 
-/// Calls and returns, from the edges of a walk.
+/// Calls and returns, from the edges and blocks of a walk.
 namespace ptspec::flow {
 
-/// What opened a frame.
-enum class frame_kind : uint8_t {
-    call,         ///< a near or far CALL
-    system_call,  ///< SYSCALL, SYSENTER, INT n
-    event,        ///< an interrupt, exception or VM exit
+/// How a thread with several stacks shows which one executes.
+enum class stack_choice : uint8_t {
+    by_returns,  ///< by the addresses to which it returns
+    by_ptwrite,  ///< by the payload of PTWRITE: the number of the stack that executes from there
 };
 
-/// A function, system call or handler that has not returned.
-struct frame {
-    uint64_t from = 0;   ///< the address of the CALL; of an event, the interrupted instruction
-    uint64_t to = 0;     ///< where it began
-    uint64_t after = 0;  ///< where it returns to
-    /// The start of the function that executes in this frame, after tail calls. 0: unknown, always
-    /// without `knows_functions`.
-    uint64_t function = 0;
-    frame_kind kind = frame_kind::call;
-    /// Packets were lost since the call: the frame may have returned, and other frames may be open.
-    bool is_unsure = false;
-};
-
-/// A call, and the depth inside of it.
-struct call {
-    flow::frame frame{};
-    /// The number of open frames, minus the number of frames that were open at the start and have
-    /// returned.
-    int64_t depth = 0;
-    trace::time when{};
-};
-
-/// A return, and the depth after it.
-struct call_return {
-    uint64_t from = 0;  ///< the address of the RET or IRET; 0 if it was not traced
-    uint64_t to = 0;
-    int64_t depth = 0;
-    /// The number of frames that were left: more than one after longjmp or an exception; 0 for a
-    /// frame that was open at the start, or that the storage has dropped.
-    uint32_t frames = 0;
-    trace::time when{};
-};
-
-template <class Sink>
-concept takes_calls = requires(Sink& sink, call const& one, call_return const& other) {
-    sink.call(one);
-    sink.returned(other);
-};
-
-namespace detail {
-
-struct function_of_name {
-    int function_of;
-    template <class Type>
-    static auto find() -> decltype(&Type::function_of);
-};
-
-}  // namespace detail
-
-/// `function_of(ip)` is the start of the function that contains an address, or 0.
-template <class Sink>
-concept knows_functions = requires(Sink& sink, uint64_t ip) {
-    { sink.function_of(ip) } -> same_as<uint64_t>;
-};
-
-/// A sink of a walker that reports calls and returns to another one: `call(call)` and
-/// `returned(call_return)`.
+/// A sink of a walker that reports calls and returns to another one: `call(call)`,
+/// `returned(call_return)` and, of threads with several stacks, `switched(stack_switch)`.
 ///
 /// It follows the code, not the processor: PSBs and lost packets do not clear it. Lost packets only
-/// set `is_unsure` in its frames. A RET to an address to which no open frame returns is a jump, as
-/// in a coroutine or a retpoline. A tail call is a jump, too. A CALL of the next instruction is not
-/// a call. Where tracing begins again at the address after a CALL, code that is filtered out has
-/// returned. If tracing ends at a system call or fault, and begins at another instruction than the
-/// next one, a signal handler executes: a frame of kind `event`.
+/// set `is_unsure` in its frames. A CALL of the next instruction is not a call. Where tracing
+/// begins again at the address after a CALL, code that is filtered out has returned. If tracing
+/// ends at a system call or fault, a frame of kind `stopped` lasts until it begins again; if it
+/// then begins at another instruction than the next one, a signal handler executes: a frame of kind
+/// `event`.
 ///
-/// If the sink `knows_functions`, a RET or indirect jump into the middle of a function with an open
-/// frame returns from the frames above it: an exception or longjmp.
+/// If the sink `knows_functions`, the newest frame is always that of the function that contains the
+/// IP. A branch, or straight code, from one function into another is a tail call: its frame
+/// replaces the other. A RET or indirect jump into the middle of a function with an open frame
+/// returns from the frames above it: an exception or longjmp. The function that executes at the
+/// start, or after a gap, has a frame of kind `unseen`.
 ///
-/// Shape:  frames in storage of the caller. When it is full the oldest frame is dropped, and the
-///         depth stays correct.
+/// A RET to an address to which the newest frame does not return is searched in the other stacks
+/// that are stored, then in all frames. A RET to the begin of a function, or to what no frame
+/// called, begins a new stack. Without storage for stacks it is a jump, as in a retpoline, whose
+/// inner CALL is no frame of the target.
+///
+/// Shape:  frames and stacks in storage of the caller. When it is full, the stack that was left
+///         first or the oldest frame is dropped, and the depth stays correct.
 template <takes_calls Sink>
 class call_stack {
 public:
     static_assert(sizeof(detail::sink_members<Sink>) != 0);
-    static_assert(knows_functions<Sink> || !has_member<Sink, detail::function_of_name>,
-                  "the function_of of a sink is `auto function_of(uint64_t) -> uint64_t`");
+    static_assert(sizeof(detail::call_members<Sink>) != 0);
 
     template <size_t Count>
     constexpr call_stack(flow::frame (&storage)[Count], Sink& sink) noexcept
         : call_stack{storage, Count, sink} {}
     /// `max_count` is 1 or more.
     constexpr call_stack(flow::frame* storage, size_t max_count, Sink& sink) noexcept
-        : frames_{storage}, max_count_{max_count}, sink_{sink} {}
+        : frames_{storage, max_count, nullptr, 0}, sink_{sink} {}
+    template <size_t Count, size_t StackCount>
+        requires takes_switches<Sink>
+    constexpr call_stack(flow::frame (&storage)[Count], flow::stack (&stacks)[StackCount],
+                         Sink& sink, stack_choice choice = stack_choice::by_returns) noexcept
+        : call_stack{storage, Count, stacks, StackCount, sink, choice} {}
+    /// `stacks` has room for all but the stack that executes.
+    constexpr call_stack(flow::frame* storage, size_t max_count, flow::stack* stacks,
+                         size_t max_stacks, Sink& sink,
+                         stack_choice choice = stack_choice::by_returns) noexcept
+        requires takes_switches<Sink>
+        : frames_{storage, max_count, stacks, max_stacks}, sink_{sink}, choice_{choice} {}
 
-    [[nodiscard]] constexpr auto depth() const noexcept -> int64_t { return depth_; }
-    /// The number of frames that are known.
-    [[nodiscard]] constexpr auto size() const noexcept -> size_t { return size_; }
+    /// Of the stack that executes.
+    [[nodiscard]] constexpr auto depth() const noexcept -> int64_t {
+        return frames_.now.depth + (has_stopped_ ? 1 : 0);
+    }
+    /// The number of frames that are known, without a root of kind `unseen`.
+    [[nodiscard]] constexpr auto size() const noexcept -> size_t { return frames_.now.size; }
     /// Frame `i`, counted from the newest.
     [[nodiscard]] constexpr auto operator[](size_t i) const noexcept -> flow::frame const& {
-        return frames_[(next_ + max_count_ - 1 - i) % max_count_];
+        return frames_.at(i);
     }
 
     constexpr void edge(flow::edge const& one) {
         if constexpr (takes_edges<Sink>) { sink_.edge(one); }
         follow(one);
     }
+    constexpr void block(executed_block const& one) {
+        execute(one.ip);
+        if constexpr (takes_blocks<Sink>) { sink_.block(one); }
+    }
+    /// The instruction at `ip` executes, after the branches before it. For callers without blocks;
+    /// needed only where the function changes.
+    constexpr void execute([[maybe_unused]] uint64_t ip) {
+        if constexpr (knows_functions<Sink>) {
+            if (!here_.contains(ip)) [[unlikely]] { enter_function(ip); }
+        }
+    }
     /// Tracing begins. The IP shows the returns and calls while it was off.
     constexpr void start(uint64_t ip, uint32_t space) {
-        bool const has_stopped = has_stopped_ && space == stop_space_;
-        has_stopped_ = false;
-        bool const resumes = has_stopped && ip == stop_ip_;
-        if (!resumes && !leave_to(ip, 0, true) && has_stopped) {
-            push({.from = stop_ip_, .to = ip, .after = stop_ip_}, frame_kind::event);
-        }
+        resume(ip, space);
         if constexpr (takes_starts<Sink>) { sink_.start(ip, space); }
     }
-    constexpr void stop(uint64_t ip, uint32_t space) {
+    constexpr void stop(flow::stop const& one) {
+        leave_stop(one.ip);
         has_stopped_ = true;
-        stop_ip_ = ip;
-        stop_space_ = space;
-        if constexpr (takes_stops<Sink>) { sink_.stop(ip, space); }
+        stop_ = one;
+        flow::frame const off{
+            .from = one.ip, .after = one.ip, .kind = frame_kind::stopped, .why = one.why};
+        sink_.call(call{off, depth(), when_});
+        if constexpr (takes_stops<Sink>) { sink_.stop(one); }
     }
     constexpr void gap(flow::gap const& one) {
-        has_stopped_ = false;
-        for (size_t i = 0; i < size_; ++i) { at(i).is_unsure = true; }
+        leave_stop(0);
+        frames_.make_unsure();
+        is_unseen_ = true;
+        here_ = {};
         if constexpr (takes_gaps<Sink>) { sink_.gap(one); }
     }
     constexpr void time(trace::time const& when) {
         when_ = when;
         if constexpr (takes_times<Sink>) { sink_.time(when); }
     }
+    constexpr void event(trace::event const& one) {
+        if (one.what == trace::event_type::ptwrite) {
+            select(one.packet.as<packet::ptw>().payload(), one.ip);
+        }
+        if constexpr (takes_events<Sink>) { sink_.event(one); }
+    }
+    /// A PTWRITE at `ip` has written a number. With `by_ptwrite` it is that of the stack that
+    /// executes from there.
+    constexpr void select([[maybe_unused]] uint64_t number, [[maybe_unused]] uint64_t ip) {
+        if constexpr (takes_switches<Sink>) {
+            if (choice_ != stack_choice::by_ptwrite) { return; }
+            if (!has_chosen_) {
+                has_chosen_ = true;
+                frames_.now.name = number;
+            }
+            if (!frames_.has_stacks() || frames_.now.name == number) { return; }
+            auto const place = frames_.find_named(number);
+            auto const left = frames_.now.number;
+            bool const is_new = place == flow::stack::none;
+            is_new ? frames_.enter_new(number) : frames_.enter(place);
+            report_switch(ip, ip, left, is_new);
+        }
+    }
     // Other reports go to the sink.
     using ignores_instructions = choose_t<takes_instructions<Sink>, void, call_stack>;
-    using ignores_blocks = choose_t<takes_blocks<Sink>, void, call_stack>;
-    using ignores_events = choose_t<takes_events<Sink>, void, call_stack>;
+    using ignores_blocks = choose_t<takes_blocks<Sink> || knows_functions<Sink>, void, call_stack>;
+    using ignores_events = choose_t<takes_events<Sink> || takes_switches<Sink>, void, call_stack>;
     constexpr void instruction(executed const& one) { sink_.instruction(one); }
-    constexpr void block(executed_block const& one) { sink_.block(one); }
-    constexpr void event(trace::event const& one) { sink_.event(one); }
 
 private:
     constexpr void follow(flow::edge const& one) {
@@ -155,11 +152,9 @@ private:
             case syscall:
             case sysenter: return push(one, frame_kind::system_call);
             case near_return:
-            case far_return:
-                if (!leave_to(one.to, one.from, false)) { enter_middle(one); }
-                return;
+            case far_return: return return_to(one);
             case indirect_jump:
-            case absolute_jump: return enter_middle(one);
+            case absolute_jump: return jump_to(one);
             case sysret:
             case sysexit: return leave_kernel(one, frame_kind::system_call);
             case iret:
@@ -167,80 +162,307 @@ private:
             case eret:
             case vm_entry:
             case rsm: return leave_kernel(one, frame_kind::event);
-            default: return;
+            default: from_ = one.from; return;
         }
     }
-    [[nodiscard]] constexpr auto at(size_t i) noexcept -> flow::frame& {
-        return frames_[(next_ + max_count_ - 1 - i) % max_count_];
-    }
+
+    // ------------------------------------------------------------------------------ frames
+
     constexpr void push(flow::edge const& one, frame_kind kind) {
-        frames_[next_] = {one.from, one.to, one.after, 0, kind, false};
-        next_ = (next_ + 1) % max_count_;
-        size_ += size_ < max_count_ ? 1 : 0;
-        ++depth_;
-        sink_.call(call{(*this)[0], depth_, when_});
+        push(flow::frame{.from = one.from, .to = one.to, .after = one.after, .kind = kind});
     }
-    /// Leaves the frame that returns to `ip`, and those in it. Returns false if there is none: the
-    /// RET is a jump. Without any frame it returns from one that was open at the start.
-    constexpr auto leave_to(uint64_t ip, uint64_t from, bool is_start) -> bool {
-        for (size_t i = 0; i < size_; ++i) {
-            if (at(i).after == ip) {
-                leave(i + 1, from, ip);
-                return true;
-            }
+    constexpr void push(flow::frame const& one) {
+        frames_.push(one);
+        ++frames_.now.depth;
+        here_ = one.function;
+        is_unseen_ = false;
+        sink_.call(call{one, depth(), when_});
+    }
+    /// Leaves the newest frames.
+    constexpr void leave(uint32_t count, uint64_t from, uint64_t to) {
+        for (uint32_t i = 0; i < count; ++i) { frames_.pop(); }
+        report_return(count, from, to);
+    }
+    constexpr void report_return(uint32_t count, uint64_t from, uint64_t to) {
+        auto& now = frames_.now;
+        now.depth -= count;
+        here_ = now.size != 0 ? frames_.newest().function : now.root.function;
+        from_ = from;
+        sink_.returned(call_return{from, to, now.depth, count, false, when_});
+    }
+    /// Leaves the frame that no stored one called: a frame that was dropped, or the root.
+    constexpr void leave_root(uint64_t from, uint64_t to) {
+        auto& now = frames_.now;
+        here_ = {};
+        from_ = from;
+        --now.depth;
+        uint32_t const count = now.dropped != 0 || now.has_root ? 1 : 0;
+        if (now.dropped != 0) {
+            --now.dropped;
+            now.root.function = {};
+        } else {
+            now.has_root = false;
         }
-        if (size_ != 0 || is_start) { return false; }
-        leave(0, from, ip);
-        return true;
+        sink_.returned(call_return{from, to, now.depth, count, false, when_});
     }
-    /// Takes a jump: one to the start of a function is a tail call; one into an open function
-    /// returns from the frames above it.
-    constexpr void enter_middle([[maybe_unused]] flow::edge const& one) {
+    /// Leaves the frames above the newest that returns to `ip`. False if there is none.
+    constexpr auto leave_to(uint64_t ip, uint64_t from) -> bool {
+        auto const count = frames_.find(frames_.now,
+                                        [&](flow::frame const& one) { return one.after == ip; });
+        if (count != 0) { leave(count, from, ip); }
+        return count != 0;
+    }
+
+    // ------------------------------------------------------------------------------ branches
+
+    constexpr void return_to(flow::edge const& one) {
+        auto& now = frames_.now;
+        if (now.size != 0 && frames_.newest().after == one.to) [[likely]] {
+            return leave(1, one.from, one.to);
+        }
+        if (leave_other(one, false) || leave_to(one.to, one.from) || leave_other(one, true)) {
+            return;
+        }
         if constexpr (knows_functions<Sink>) {
-            if (size_ == 0) { return; }
-            uint64_t const function = sink_.function_of(one.to);
-            if (function == one.to) { at(0).function = function; }
-            if (function == one.to || function == 0) { return; }
-            for (size_t i = 0; i < size_; ++i) {
-                if (at(i).function == 0) { at(i).function = sink_.function_of(at(i).to); }
-                if (at(i).function == function) {
-                    if (i != 0) { leave(i, one.from, one.to); }
+            auto const function = sink_.function_at(one.to);
+            if (function.entry != 0) { return return_into(one, function); }
+        }
+        if (now.size == 0) { leave_root(one.from, one.to); }
+    }
+    /// A RET to an address to which no frame returns, in a function that is known.
+    constexpr void return_into(flow::edge const& one, flow::function const& target)
+        requires knows_functions<Sink>
+    {
+        auto& now = frames_.now;
+        from_ = one.from;
+        bool const is_begin = target.entry == one.to;
+        if (now.size != 0) {
+            auto const& newest = frames_.newest();
+            // A retpoline: a CALL into the middle of a function, whose return address is replaced.
+            bool const is_inner = newest.kind == frame_kind::call && !newest.is_unsure &&
+                                  sink_.function_at(newest.to).entry != newest.to;
+            if (is_inner) { return leave(1, one.from, one.to); }
+            // A signal handler returns to code that ends it.
+            if (newest.kind == frame_kind::event) { return; }
+        }
+        if (!is_begin && leave_to_function(target, one)) { return; }
+        if (now.size != 0 && frames_.newest().kind == frame_kind::unseen) {
+            leave(1, one.from, one.to);
+            is_unseen_ = true;
+            here_ = {};
+            return;
+        }
+        if (now.size != 0 && frames_.newest().is_unsure) {
+            is_unseen_ = true;
+            return;
+        }
+        if (now.size == 0 && !is_begin) { return leave_root(one.from, one.to); }
+        begin_stack(one.from, one.to, 0);
+    }
+    constexpr void jump_to([[maybe_unused]] flow::edge const& one) {
+        from_ = one.from;
+        if constexpr (knows_functions<Sink>) {
+            if (here_.contains(one.to)) { return; }
+            auto const target = sink_.function_at(one.to);
+            if (target.entry == 0 || target.entry == function_of_newest().entry) { return; }
+            if (target.entry != one.to) {
+                auto& now = frames_.now;
+                if (now.size != 0 && frames_.newest().after == one.to) {
+                    return leave(1, one.from, one.to);
+                }
+                if (leave_other(one, false) || leave_to(one.to, one.from) ||
+                    leave_other(one, true) || leave_to_function(target, one)) {
                     return;
+                }
+            }
+            if constexpr (knows_stack_switches<Sink>) {
+                if (frames_.has_stacks() && choice_ == stack_choice::by_returns &&
+                    sink_.switches_stacks(one.from)) {
+                    begin_stack(one.from, one.to, 0);
                 }
             }
         }
     }
-    /// Leaves the newest frame that returns to `one.to` or has this kind; otherwise the newest
-    /// other frame of the kernel, because a handler may return to another address.
-    constexpr void leave_kernel(flow::edge const& one, frame_kind kind) {
-        size_t other = size_;
-        for (size_t i = 0; i < size_; ++i) {
-            if (at(i).kind == frame_kind::call) { continue; }
-            if (at(i).after == one.to || at(i).kind == kind) {
-                return leave(i + 1, one.from, one.to);
-            }
-            if (other == size_) { other = i; }
-        }
-        if (other != size_) { return leave(other + 1, one.from, one.to); }
-        if (size_ == 0) { leave(0, one.from, one.to); }
+    /// Leaves the frames above the newest of a function, if it is not itself the newest.
+    constexpr auto leave_to_function(flow::function const& target, flow::edge const& one) -> bool {
+        if (!target.has_symbol) { return false; }
+        auto& now = frames_.now;
+        uint64_t const entry = target.entry;
+        auto const count = frames_.find(
+            now, [&](flow::frame const& of) { return of.function.entry == entry; });
+        bool const is_root = count == 0 && now.dropped == 0 && now.has_root &&
+                             now.root.function.entry == entry;
+        if (count == 0 && !is_root) { return false; }
+        uint32_t const above = is_root ? now.size : count - 1;
+        if (above != 0) { leave(above, one.from, one.to); }
+        return true;
     }
-    constexpr void leave(size_t frames, uint64_t from, uint64_t target) {
-        next_ = (next_ + max_count_ - frames) % max_count_;
-        size_ -= frames;
-        depth_ -= frames == 0 ? 1 : static_cast<int64_t>(frames);
-        sink_.returned(call_return{from, target, depth_, static_cast<uint32_t>(frames), when_});
+    /// Continues on another stack, with a frame that returns to the target.
+    constexpr auto leave_other(flow::edge const& one, bool is_any) -> bool {
+        if constexpr (takes_switches<Sink>) {
+            if (choice_ == stack_choice::by_ptwrite) { return false; }
+            uint32_t count = 0;
+            auto const place = frames_.find_other(one.to, is_any, count);
+            if (place == flow::stack::none) { return false; }
+            auto const left = frames_.now.number;
+            frames_.enter(place);
+            report_switch(one.from, one.to, left, false);
+            leave(count, one.from, one.to);
+            return true;
+        }
+        return false;
+    }
+    constexpr void begin_stack(uint64_t from, uint64_t to, uint64_t name) {
+        if constexpr (takes_switches<Sink>) {
+            bool const is_chosen = choice_ == stack_choice::by_ptwrite;
+            if (!frames_.has_stacks() || (is_chosen && name == 0)) { return; }
+            auto const left = frames_.now.number;
+            frames_.enter_new(name);
+            report_switch(from, to, left, true);
+        }
+    }
+    constexpr void report_switch(uint64_t from, uint64_t to, uint32_t left, bool is_new)
+        requires takes_switches<Sink>
+    {
+        auto const& now = frames_.now;
+        here_ = now.size != 0 ? frames_.newest().function : now.root.function;
+        sink_.switched(stack_switch{from, to, left, now.number, is_new, now.depth, when_});
+    }
+    // ------------------------------------------------------------------------------ functions
+
+    [[nodiscard]] constexpr auto function_of_newest() noexcept -> flow::function& {
+        return frames_.now.size != 0 ? frames_.newest().function : frames_.now.root.function;
+    }
+    /// An instruction outside of `here_` executes.
+    constexpr void enter_function(uint64_t ip)
+        requires knows_functions<Sink>
+    {
+        auto& now = frames_.now;
+        here_ = sink_.function_at(ip);
+        bool const has_frame = now.size != 0 || now.dropped != 0 || now.has_root;
+        if (!has_frame) { return open_root(ip, frame_kind::unseen, 0); }
+        auto& of_newest = function_of_newest();
+        bool const is_first = of_newest.end == 0;  // it was called, or is that of a dropped frame
+        if (is_first || of_newest.entry == here_.entry) {
+            of_newest = here_;
+            is_unseen_ = false;
+            return;
+        }
+        is_unseen_ ? enter_unseen(ip) : replace(ip);
+        is_unseen_ = false;
+    }
+    constexpr void open_root(uint64_t ip, frame_kind kind, uint64_t replaced) {
+        auto& now = frames_.now;
+        now.has_root = true;
+        now.root = {.from = kind == frame_kind::tail_call ? from_ : 0,
+                    .to = ip,
+                    .replaced = replaced,
+                    .function = here_,
+                    .kind = kind};
+        is_unseen_ = false;
+        sink_.call(call{now.root, now.depth, when_});
+    }
+    /// A tail call, or the next function in memory.
+    constexpr void replace(uint64_t ip) {
+        auto& now = frames_.now;
+        auto const replaced = function_of_newest().entry;
+        sink_.returned(call_return{from_, ip, now.depth - (now.size != 0 ? 1 : 0), 1, true, when_});
+        if (now.size == 0) {
+            if (now.dropped != 0) { now.dropped -= 1; }
+            return open_root(ip, frame_kind::tail_call, replaced);
+        }
+        auto& newest = frames_.newest();
+        newest.from = from_;
+        newest.to = ip;
+        newest.replaced = replaced;
+        newest.function = here_;
+        newest.kind = newest.kind == frame_kind::event ? frame_kind::event : frame_kind::tail_call;
+        sink_.call(call{newest, now.depth, when_});
+    }
+    /// Tracing began in a function, and it is not known who called it.
+    constexpr void enter_unseen(uint64_t ip) {
+        auto& now = frames_.now;
+        auto const function = here_;
+        if (leave_to_function(function, {.to = ip})) {
+            function_of_newest() = function;
+            here_ = function;
+            return;
+        }
+        if (now.size == 0) {
+            sink_.returned(call_return{0, ip, now.depth, 1, false, when_});
+            if (now.dropped != 0) { now.dropped -= 1; }
+            here_ = function;
+            return open_root(ip, frame_kind::unseen, 0);
+        }
+        auto const known = frames_.find(
+            now, [](flow::frame const& one) { return one.kind == frame_kind::unseen; });
+        if (known != 0) { leave(known, 0, ip); }
+        push(flow::frame{.to = ip, .function = function, .kind = frame_kind::unseen});
     }
 
-    flow::frame* frames_;
-    size_t max_count_;
+    // ------------------------------------------------------------------------------ kernel
+
+    /// Leaves the newest frame of the kernel that returns to `one.to`, or the newest of this kind,
+    /// or any: a handler may return to another address. At the begin of a function it calls a
+    /// signal handler.
+    constexpr void leave_kernel(flow::edge const& one, frame_kind kind) {
+        auto const is_kernel = [](flow::frame const& of) {
+            return of.kind == frame_kind::event || of.kind == frame_kind::system_call;
+        };
+        auto const& now = frames_.now;
+        auto const back = frames_.find(
+            now, [&](flow::frame const& of) { return is_kernel(of) && of.after == one.to; });
+        if (back != 0) { return leave(back, one.from, one.to); }
+        auto count = frames_.find(now, [&](flow::frame const& of) { return of.kind == kind; });
+        if (count == 0) { count = frames_.find(now, is_kernel); }
+        if (count == 0) {
+            if (now.size == 0) { leave_root(one.from, one.to); }
+            return;
+        }
+        [[maybe_unused]] auto const after = frames_.at(count - 1).after;
+        leave(count, one.from, one.to);
+        if constexpr (knows_functions<Sink>) {
+            if (sink_.function_at(one.to).entry != one.to) { return; }
+            push(flow::frame{
+                .from = after, .to = one.to, .after = after, .kind = frame_kind::event});
+        }
+    }
+    constexpr void leave_stop(uint64_t ip) {
+        if (!has_stopped_) { return; }
+        has_stopped_ = false;
+        sink_.returned(call_return{stop_.ip, ip, depth(), 1, false, when_});
+    }
+    constexpr void resume(uint64_t ip, uint32_t space) {
+        bool const has_stopped = has_stopped_;
+        leave_stop(ip);
+        bool const is_same = has_stopped && space == stop_.space;
+        if (is_same && is_next(ip)) { return; }
+        if (leave_to(ip, 0)) { return; }
+        if (is_same && !stop_.may_move) {
+            return push(flow::frame{
+                .from = stop_.ip, .to = ip, .after = stop_.ip, .kind = frame_kind::event});
+        }
+        is_unseen_ = true;
+        here_ = {};
+    }
+    /// Tracing began at the instruction at which it had ended, or at one near it: the kernel
+    /// repeats a system call, or mends what a fault broke.
+    [[nodiscard]] constexpr auto is_next(uint64_t ip) const noexcept -> bool {
+        constexpr uint64_t syscall_size = 2;
+        return ip == stop_.ip || ip + syscall_size == stop_.ip ||
+               (here_.contains(ip) && here_.entry != ip && here_.entry != 0);
+    }
+
+    detail::frames frames_;
     Sink& sink_;
-    size_t next_ = 0;
-    size_t size_ = 0;
-    int64_t depth_ = 0;
+    stack_choice choice_ = stack_choice::by_returns;
+    flow::function here_{};   ///< of the newest frame; empty: not known yet
+    uint64_t from_ = 0;       ///< the last branch
+    bool is_unseen_ = false;  ///< packets are missing since the last instruction
+    bool has_chosen_ = false;
     trace::time when_{};
     bool has_stopped_ = false;
-    uint32_t stop_space_ = 0;
-    uint64_t stop_ip_ = 0;
+    flow::stop stop_{};
 };
 
 }  // namespace ptspec::flow

@@ -70,6 +70,23 @@ struct gap {
     uint64_t offset = 0;   ///< of the packet, in bytes from the start of the trace
 };
 
+/// What ended tracing, as far as the trace says.
+enum class stop_reason : uint8_t {
+    unknown,      ///< a fault or interrupt, without event trace; or the edge of an address filter
+    system_call,  ///< SYSCALL, SYSENTER, INT n
+    fault,        ///< an exception: event trace has the vector
+    interrupt,    ///< an interrupt, SMI or VM exit: by event trace
+};
+
+/// Tracing ends at a system call, fault or interrupt.
+struct stop {
+    uint64_t ip = 0;  ///< where it begins again, unless a signal handler is called
+    uint32_t space = 0;
+    stop_reason why = stop_reason::unknown;
+    /// The thread may continue on another processor: set by readers of the trace of a processor.
+    bool may_move = false;
+};
+
 namespace detail {
 
 struct instruction_name {
@@ -152,11 +169,10 @@ concept takes_gaps = !ignores<Sink, detail::gap_name> &&
 template <class Sink>
 concept takes_starts = !ignores<Sink, detail::start_name> &&
                        requires(Sink& sink, uint64_t ip, uint32_t space) { sink.start(ip, space); };
-/// Tracing ends at a system call, fault or interrupt, not at the edge of an address filter. `ip` is
-/// the instruction at which it resumes, unless a signal handler is called.
+/// Tracing ends without the next IP.
 template <class Sink>
 concept takes_stops = !ignores<Sink, detail::stop_name> &&
-                      requires(Sink& sink, uint64_t ip, uint32_t space) { sink.stop(ip, space); };
+                      requires(Sink& sink, flow::stop const& one) { sink.stop(one); };
 /// The time of the packet whose branches or event are reported next.
 template <class Sink>
 concept takes_times = !ignores<Sink, detail::time_name> &&
@@ -207,7 +223,7 @@ struct sink_members {
     static_assert(is_right<Sink, start_name, takes_starts<Sink>>,
                   "the start of a sink is `void start(uint64_t ip, uint32_t space)`");
     static_assert(is_right<Sink, stop_name, takes_stops<Sink>>,
-                  "the stop of a sink is `void stop(uint64_t ip, uint32_t space)`");
+                  "the stop of a sink is `void stop(ptspec::flow::stop const&)`");
     static_assert(is_right<Sink, time_name, takes_times<Sink>>,
                   "the time of a sink is `void time(ptspec::trace::time const&)`");
     static_assert(is_right<Sink, event_name, takes_events<Sink>>,

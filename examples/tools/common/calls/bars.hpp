@@ -29,9 +29,11 @@ struct moment {
 enum class bar_kind : std::uint8_t {
     call,
     system_call,
-    event,   ///< an interrupt, exception or VM exit
-    before,  ///< a function that was called before the trace
-    gap,     ///< it is not known what was executed
+    event,      ///< an interrupt, exception or VM exit
+    before,     ///< a function whose call was not traced: before the trace, or in a gap
+    gap,        ///< it is not known what was executed
+    tail_call,  ///< a function to which its caller jumped, in the frame of the caller
+    stopped,    ///< tracing had ended: the kernel, for a trace of user code
 };
 
 /// A call, or several that follow each other at the same level.
@@ -39,7 +41,8 @@ struct bar {
     moment begin{};
     moment end{};
     std::uint64_t function = 0;  ///< its address; of several calls, that of the longest; of a gap,
-                                 ///< a flow::gap_reason
+                                 ///< a flow::gap_reason; of `stopped` a flow::stop_reason
+    std::uint64_t replaced = 0;  ///< of a tail call, the function that jumped
     std::uint64_t longest = 0;   ///< the size of the longest call
     std::uint64_t instructions = 0;  ///< with those of the functions it calls
     std::uint64_t count = 1;         ///< calls
@@ -163,6 +166,7 @@ private:
         if (next.longest > to.longest) {
             to.longest = next.longest;
             to.function = next.function;
+            to.replaced = next.replaced;
             to.kind = next.kind;
         }
         to.count += next.count;

@@ -12,8 +12,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace calls {
@@ -41,7 +43,11 @@ inline constexpr std::uint64_t missing_trace = 255;
 /// disabled in between, an instruction takes one TSC tick.
 class recorder {
 public:
-    recorder(std::size_t max_bars, window part) : part_{part}, bars_{max_bars} {}
+    /// The symbols of a thread.
+    using symbols_of = std::function<traced::symbols const&(thread_id)>;
+
+    recorder(std::size_t max_bars, window part, symbols_of names)
+        : part_{part}, names_of_{std::move(names)}, bars_{max_bars} {}
     recorder(recorder const&) = delete;
     auto operator=(recorder const&) -> recorder& = delete;
 
@@ -63,7 +69,7 @@ public:
     // What a walker calls: the functions of a sink.
     void block(flow::executed_block const& one) {
         if (lane_ == nullptr) { return; }
-        if (lane_->open.empty()) { open_before(*lane_, one.ip); }
+        lane_->stack.execute(one.ip);
         count_ += one.count;
         lane_->instructions += one.count;
     }
@@ -79,8 +85,11 @@ public:
         if (lane_ != nullptr) { lane_->stack.start(ip, space); }
         reached_ = {count_, offset_.now, time_.now};
     }
-    void stop(std::uint64_t ip, std::uint32_t space) {
-        if (lane_ != nullptr && is_one_thread_) { lane_->stack.stop(ip, space); }
+    void stop(flow::stop const& one) {
+        if (lane_ == nullptr) { return; }
+        auto stop = one;
+        stop.may_move = !is_one_thread_;
+        lane_->stack.stop(stop);
     }
     void gap(flow::gap const& one) {
         ++gaps_;
@@ -109,6 +118,9 @@ public:
         });
     }
 
+    [[nodiscard]] auto symbols_of_thread(thread_id thread) const -> traced::symbols const& {
+        return names_of_(thread);
+    }
     /// The bars are sorted by lane, and callers precede what they call.
     [[nodiscard]] auto result() const -> bars const& { return bars_; }
     /// The threads, by lane.
@@ -128,6 +140,7 @@ public:
 private:
     static constexpr std::size_t max_lanes = 64;
     static constexpr std::size_t max_frames = 4096;
+    static constexpr std::size_t max_stacks = 255;
     static constexpr std::size_t max_pending = std::size_t{1} << 17;
     static constexpr std::uint64_t max_ticks = std::uint64_t{1} << 53;
 
@@ -141,24 +154,41 @@ private:
 
         void call(flow::call const& one) { to.add_call(of, one); }
         void returned(flow::call_return const& one) { to.leave(of, one); }
+        void switched(flow::stack_switch const& one) { to.change_stack(of, one); }
+        auto function_at(std::uint64_t ip) -> flow::function { return of.functions.at(ip); }
+        auto switches_stacks(std::uint64_t ip) -> bool { return of.functions.switches_stacks(ip); }
+    };
+    /// A frame of a stack that does not execute.
+    struct left_frame {
+        std::uint64_t function;
+        std::uint64_t replaced;
+        bar_kind kind;
     };
     struct lane {
         lane(recorder& to, thread_id which, std::uint32_t index)
-            : thread{which}, number{index}, sink{to, *this} {}
+            : thread{which}, number{index}, functions{&to.names_of_(which)}, sink{to, *this} {}
         lane(lane const&) = delete;
         auto operator=(lane const&) -> lane& = delete;
 
         thread_id thread;
         std::uint32_t number;
+        traced::functions functions;
         call_sink sink;
         std::vector<flow::frame> frames = std::vector<flow::frame>(max_frames);
-        flow::call_stack<call_sink> stack{frames.data(), frames.size(), sink};
-        std::vector<std::size_t> open{};  ///< bars, callers first
-        std::uint64_t above = 0;          ///< open calls above the highest level
-        std::int32_t lowest = 0;          ///< the level of the last function from before the trace
+        std::vector<flow::stack> stacks = std::vector<flow::stack>(max_stacks);
+        flow::call_stack<call_sink> stack{frames.data(), frames.size(), stacks.data(),
+                                          stacks.size(), sink};
+        std::vector<std::size_t> open{};                          ///< bars, callers first
+        std::map<std::uint32_t, std::vector<left_frame>> left{};  ///< by the number of the stack
+        std::uint64_t above = 0;  ///< open calls above the highest level
+        std::int32_t lowest = 0;  ///< the level of the last function from before the trace
         std::uint64_t instructions = 0;
         bool has_begun = false;
+        bool has_returned = false;  ///< the function that executes called the one before
         moment first{};
+        bool is_stopped = false;
+        moment stop{};
+        flow::stop_reason why{};
     };
     /// The begin or the end of a bar, whose time, and maybe whose offset, is not known yet.
     struct pending {
@@ -230,22 +260,70 @@ private:
         return in.open.empty() ? in.lowest : bars_[in.open.back()].level + 1;
     }
     void add_call(lane& in, flow::call const& one) {
+        auto const& frame = one.frame;
+        if (frame.kind == flow::frame_kind::stopped) {
+            in.is_stopped = true;
+            in.stop = {in.instructions, offset_.now, time_.now};
+            in.why = frame.why;
+            return;
+        }
+        bool const is_root = frame.kind == flow::frame_kind::unseen && in.open.empty();
+        if (is_root && in.above == 0) { return open_before(in, frame.to); }
         auto const level = level_above(in);
         if (level >= max_levels - 1 || in.above != 0) {  // the highest level is that of gaps
             ++left_out_;
             ++in.above;
             return;
         }
-        auto const kind = one.frame.kind == flow::frame_kind::event         ? bar_kind::event
-                          : one.frame.kind == flow::frame_kind::system_call ? bar_kind::system_call
-                                                                            : bar_kind::call;
-        open(in, one.frame.to, level, kind);
+        open(in, frame.to, level, kind_of(frame.kind)).replaced = frame.replaced;
         set_place(in, false);
     }
+    [[nodiscard]] static auto kind_of(flow::frame_kind kind) -> bar_kind {
+        switch (kind) {
+            case flow::frame_kind::event: return bar_kind::event;
+            case flow::frame_kind::system_call: return bar_kind::system_call;
+            case flow::frame_kind::tail_call: return bar_kind::tail_call;
+            case flow::frame_kind::unseen: return bar_kind::before;
+            default: return bar_kind::call;
+        }
+    }
     void leave(lane& in, flow::call_return const& one) {
+        if (in.is_stopped) { return add_stop(in); }
+        in.has_returned = one.from != 0 && !one.is_tail_call;
         auto left = one.frames == 0 ? 1 : one.frames;
         for (; left != 0 && in.above != 0; --left) { --in.above; }
         for (; left != 0 && !in.open.empty(); --left) { close_last(in); }
+    }
+    /// Tracing begins again.
+    void add_stop(lane& in) {
+        in.is_stopped = false;
+        bar made;
+        made.begin = in.stop;
+        made.end = {in.instructions, offset_.now, time_.now};
+        made.function = static_cast<std::uint64_t>(in.why);
+        made.lane = in.number;
+        made.level = level_above(in);
+        made.kind = bar_kind::stopped;
+        finish_bar(made);
+        (void)bars_.add(made);
+    }
+    /// Ends the bars of the stack that is left, and continues those of the one that is entered.
+    void change_stack(lane& in, flow::stack_switch const& one) {
+        auto& left = in.left[one.left];
+        left.clear();
+        for (auto const index : in.open) {
+            auto const& of = bars_[index];
+            left.push_back({of.function, of.replaced, of.kind});
+        }
+        in.above = 0;
+        while (!in.open.empty()) { close_last(in); }
+        auto& entered = in.left[one.entered];
+        if (one.is_new) { entered.clear(); }
+        for (auto const& frame : entered) {
+            open(in, frame.function, level_above(in), frame.kind).replaced = frame.replaced;
+            set_place(in, false);
+        }
+        in.has_returned = false;
     }
     void close_last(lane& in) {
         auto& one = bars_[in.open.back()];
@@ -260,7 +338,7 @@ private:
         if (!in.has_begun) {
             in.has_begun = true;
             in.first = {in.instructions, offset_.before, time_.before};
-        } else if (in.lowest == -max_levels) {
+        } else if (in.lowest == -max_levels || !in.has_returned) {
             open(in, ip, in.lowest, bar_kind::before);
             return set_place(in, false);
         } else {
@@ -357,6 +435,7 @@ private:
     }
 
     window part_;
+    symbols_of names_of_;
     bars bars_;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<lane>> lanes_{};
     std::vector<thread_id> threads_{};

@@ -76,6 +76,7 @@ public:
           to_{to},
           walker_{std::in_place, code_, cache_, how_, trace::clock{how}} {
         to.set_one_thread(from.is_one_thread());
+        from.ends.symbols_of = [&to](thread_id thread) { return &to.symbols_of_thread(thread); };
     }
     walk(walk const&) = delete;
     auto operator=(walk const&) -> walk& = delete;
@@ -120,8 +121,9 @@ struct process_code {
         : binaries{how.code.files}, all{file::perf_data::open(of.from->bytes()), binaries} {}
 
     auto name_of(thread_id thread, bar const& one) -> std::string {
-        return calls::name_of(one, all.names_of(thread.pid));
+        return calls::name_of(one, names_of(thread));
     }
+    auto names_of(thread_id thread) -> traced::symbols const& { return all.names_of(thread.pid); }
 
     traced::binaries binaries;
     traced::processes all;

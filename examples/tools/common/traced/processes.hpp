@@ -8,6 +8,7 @@
 #include "address_spaces.hpp"
 #include "binaries.hpp"
 #include "cpu_threads.hpp"
+#include "function_ends.hpp"
 #include "symbols.hpp"
 
 #include <ptspec/file/perf_data/build_ids.hpp>
@@ -311,8 +312,12 @@ public:
         return space_;
     }
     [[nodiscard]] auto code(std::uint64_t address, std::uint32_t space) -> byte_view {
-        return in_ == nullptr ? images_.code(address, space) : in_->code(address, space);
+        auto const bytes = in_ == nullptr ? images_.code(address, space)
+                                          : in_->code(address, space);
+        return ends.cut(bytes, address, thread_);
     }
+
+    function_ends ends{};
 
 private:
     [[nodiscard]] auto space_at(time_range when) -> std::uint32_t {

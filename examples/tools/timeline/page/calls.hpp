@@ -10,8 +10,8 @@ namespace timeline {
 /// Decodes the calls of a trace, and draws them as flame charts.
 inline constexpr std::string_view script_of_calls = R"js(
 const call_height = 16, max_levels = 32;
-const call_kinds = ['call', 'system call', 'interrupt or exception', 'called before the trace',
-  'not known'];
+const call_kinds = ['call', 'system call', 'interrupt or exception', 'its call was not traced',
+  'not known', 'tail call', 'tracing was off'];
 
 /** Positions have units of 1/1024. Times begin at `shift`. */
 function load_calls(s, shift) {
@@ -19,7 +19,8 @@ function load_calls(s, shift) {
   const {names, lanes} = s.calls;
   s.calls.colours = names.map(name => {
     let hash = 0;
-    for (const letter of name) { hash = (hash * 31 + letter.codePointAt(0)) % 65521; }
+    const [own] = name.split(' [tail of ');
+    for (const letter of own) { hash = (hash * 31 + letter.codePointAt(0)) % 65521; }
     return hash * 137.508 % 360;
   });
   for (const lane of lanes) {

@@ -604,7 +604,7 @@ private:
             if (has_to && at->branch != branch_kind::none) {
                 report_edge(*at, target, is_taken, sink);
             }
-            if constexpr (takes_stops<Sink>) { has_to ? void() : sink.stop(at->end(), space_); }
+            if (!has_to) { report_stop(*at, sink); }
             return true;
         }
     }

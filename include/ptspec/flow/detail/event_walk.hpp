@@ -34,6 +34,7 @@ struct event_walk {
     bool psb_has_mode = false;  ///< the PSB+ that is read
     uint64_t psb_end = 0;       ///< the offset of the last PSBEND
     trace::event event{};
+    stop_reason cause = stop_reason::unknown;  ///< of the event before
 
     struct no_sink {};
 
@@ -85,6 +86,7 @@ private:
         // Lost packets may hide where tracing ended: PKT-140, PKT-153.
         bool const is_lost = !walk.is_known() && !walk.is_off();
         if (is_lost && e.enabled == trace::tracing::off) { walk.leave(sink); }
+        if (e.what != trace::event_type::async_disabled) { cause = cause_of(e); }
         // Another event than those of a PSB+: the last PSB+ may have no end.
         if (!e.is_status && e.what != trace::event_type::psb) { psb_has_mode = false; }
         switch (e.what) {
@@ -102,7 +104,9 @@ private:
                 if (walk.is_known() && !walk.walk_until(e.ip, sink)) { return false; }
                 if (walk.is_known() && e.has_to) { report_interrupt(sink); }
                 if constexpr (takes_stops<Sink>) {
-                    if (walk.is_known() && !e.has_to) { sink.stop(e.ip, walk.space()); }
+                    if (walk.is_known() && !e.has_to) {
+                        sink.stop(stop{e.ip, walk.space(), cause});
+                    }
                 }
                 walk.leave(sink);
                 return true;
@@ -197,6 +201,28 @@ private:
         }
         walk.settle_paging();
         return true;
+    }
+    /// What a CFE says of the end of tracing after it.
+    ///
+    /// Source: SDM vol. 3, "Control Flow Event (CFE) Packet"; GEN-301, GEN-303.
+    [[nodiscard]] static constexpr auto cause_of(trace::event const& one) noexcept -> stop_reason {
+        if (one.what != trace::event_type::control_flow) { return stop_reason::unknown; }
+        auto const cfe = one.packet.as<packet::cfe>();
+        switch (cfe.get<packet::cfe::type>()) {
+            case packet::cfe_type::SWINTR:
+            case packet::cfe_type::SYSCALL: return stop_reason::system_call;
+            case packet::cfe_type::INTR: {
+                constexpr unsigned nmi = 2, first_interrupt = 32;
+                auto const vector = cfe.get<packet::cfe::vector>();
+                return vector < first_interrupt && vector != nmi ? stop_reason::fault
+                                                                 : stop_reason::interrupt;
+            }
+            case packet::cfe_type::SMI:
+            case packet::cfe_type::INIT:
+            case packet::cfe_type::VMEXIT:
+            case packet::cfe_type::VMEXIT_INTR: return stop_reason::interrupt;
+            default: return stop_reason::unknown;
+        }
     }
     template <class Sink>
     constexpr void report_interrupt([[maybe_unused]] Sink& sink) {

@@ -51,5 +51,15 @@ constexpr void report_edge([[maybe_unused]] block const& passed, [[maybe_unused]
                        .is_taken = is_taken});
     }
 }
+/// Reports that tracing ends at the branch of a block.
+template <class Sink>
+constexpr void report_stop([[maybe_unused]] block const& passed, [[maybe_unused]] Sink& sink) {
+    if constexpr (takes_stops<Sink>) {
+        bool const is_call = passed.kind == instruction_class::syscall ||
+                             passed.kind == instruction_class::sysenter;
+        sink.stop(stop{passed.end(), passed.key.space,
+                       is_call ? stop_reason::system_call : stop_reason::unknown});
+    }
+}
 
 }  // namespace ptspec::flow::detail
