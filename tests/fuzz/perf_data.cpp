@@ -3,6 +3,7 @@
 // Any bytes as a perf.data file: nothing outside of them is read, every error has a place, and
 // streams contain exactly the bytes of records. The two halves also as snapshots of one ring.
 
+#include <ptspec/file/perf_data/bpf_programs.hpp>
 #include <ptspec/file/perf_data/build_ids.hpp>
 #include <ptspec/file/perf_data/event_reader.hpp>
 
@@ -58,6 +59,12 @@ void check_record(whole_file of, record const& one) {
     static_cast<void>(members_of<aux_record>(of, one));
     static_cast<void>(members_of<itrace_start_record>(of, one));
     static_cast<void>(members_of<switch_record>(of, one));
+    static_cast<void>(members_of<ksymbol_record>(of, one));
+    static_cast<void>(members_of<bpf_event_record>(of, one));
+    auto const poke = members_of<text_poke_record>(of, one);
+    require(code_before(poke).size() == poke->old_len && code_after(poke).size() == poke->new_len &&
+                code_before(poke).size() + code_after(poke).size() == poke.rest.size(),
+            "the old and the new bytes are there");
     static_cast<void>(members_of<sample_record>(of, one));
     static_cast<void>(members_of<auxtrace_info_record>(of, one));
     auto const piece = members_of<auxtrace_record>(of, one);
@@ -100,6 +107,20 @@ void check_build_ids(whole_file of, input const& file) {
     while (auto const one = all.next()) {
         of.contains(one.filename);
         require(one.id().size() <= 20, "a build id has at most 20 bytes");
+    }
+    of.contains(all.result());
+}
+
+void check_bpf_programs(whole_file of, input const& file) {
+    auto all = bpf_programs(file);
+    while (auto const one = all.next()) {
+        of.contains(one.data);
+        auto functions = functions_of(one);
+        for (auto function = functions.next(); function.address != 0; function = functions.next()) {
+            of.contains(function.code);
+            require(function.code.empty() || function.code.size() == function.size,
+                    "a function has all its code, or none");
+        }
     }
     of.contains(all.result());
 }
@@ -176,6 +197,7 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
     if (file) {
         check_events(of, file);
         check_build_ids(of, file);
+        check_bpf_programs(of, file);
         for (unsigned i = 0; i < 256; ++i) {
             auto const found = feature_of(file, static_cast<feature_id>(i));
             of.contains(found.bytes);

@@ -306,6 +306,11 @@ def perf_data():
                    *chance.sample(list(made.all_records(events[0], chance)), number % 12),
                    *(made.auxtrace(made.padded(ring[at:at + 160]), at) for at in (0, 100, 240))]
         features = {9: made.text_feature(b"GenuineIntel,6,78,3")} if number % 5 else {}
+        if number % 3:
+            features[25] = made.bpf_feature(*(
+                made.bpf_program(one, [(chance.randrange(1, 1 << 64), chance.randbytes(9))
+                                       for _ in range(chance.randrange(3))])
+                for one in range(number % 4)))
         layout = made.file_of if number % 4 else made.pipe_of
         data = layout(events, records, features)[0]
         yield damaged(data, chance) if number % 3 == 0 else data

@@ -185,6 +185,25 @@ def text_feature(text):
     return u32(64) + padded(text + b"\0", 64)
 
 
+def bpf_program(number, functions, info_size=232, tags=()):
+    """An entry of the feature BPF_PROG_INFO: `functions` are pairs of address and code."""
+    code = padded(b"".join(one for _, one in functions))
+    addresses = u64(*(address for address, _ in functions))
+    sizes = padded(u32(*(len(one) for _, one in functions)))
+    data = code + addresses + sizes + b"".join(tags)
+    total, count = sum(len(one) for _, one in functions), len(functions)
+    info = (u32(6, number) + (tags[0] if tags else bytes(8)) + u32(total, 0) + u64(0, 0, 0) +
+            u32(0, 0) + u64(0) + bytes(16) + u32(0, 0) + u64(0, 0) + u32(count, count) +
+            u64(len(code), len(code) + len(addresses)) + u32(0, 0) + u64(0) + u32(0, 0) +
+            u64(0, 0) + u32(0, 0, 0, len(tags)) + u64(len(code) + len(addresses) + len(sizes)))
+    arrays = 1 | 1 << 3 | 1 << 4 | (1 << 8 if tags else 0)
+    return u32(info_size, len(data)) + u64(arrays) + info.ljust(info_size, b"\0") + data
+
+
+def bpf_feature(*programs):
+    return u32(len(programs)) + b"".join(programs)
+
+
 def all_records(event, chance):
     """One record of every type, and more of those with variants."""
     def ends():
@@ -243,7 +262,20 @@ def all_records(event, chance):
                          (0x6000, "out=1 preempted=1"), (0x4000, "out=0 preempted=0")):
         yield Record(14, b"", values, misc, end=ends())
         yield Record(15, u32(a, b), f"{values} other={a}/{b}", misc, end=ends())
-    for kind in (8, 16, 17, 18, 19, 20, 21, 63):
+    for flags in (0, 1, 0xFFFE):
+        a, b, c, text = n64(), n32(), chance.randrange(1 << 16), name(300)
+        yield Record(17, u64(a) + u32(b) + u16(c, flags) + c_string(text),
+                     f"addr={a} len={b} kind={c} unregistered={flags & 1} name={text.hex()}", 1,
+                     end=ends())
+    for kind in (0, 1, 2, 0xFFFF):
+        a, b, tag = chance.randrange(1 << 16), n32(), chance.randbytes(8)
+        yield Record(18, u16(kind, a) + u32(b) + tag,
+                     f"kind={kind} flags={a} program={b} tag={tag.hex()}", 1, end=ends())
+    for _ in range(4):
+        a, old, new = n64(), *(chance.randbytes(chance.choice((0, 1, 5, 300))) for _ in range(2))
+        yield Record(20, padded(u64(a) + u16(len(old), len(new)) + old + new),
+                     f"addr={a} old={old.hex()} new={new.hex()}", 1, end=ends())
+    for kind in (8, 16, 19, 21, 63):
         body = chance.randbytes(8 * chance.randrange(6))
         yield Record(kind, body, f"body={body.hex()}", end=ends())
     yield sample_of(event, chance)

@@ -11,6 +11,7 @@
 //
 // A line is a word, then NAME=VALUE; numbers are decimal, bytes hexadecimal.
 
+#include <ptspec/file/perf_data/bpf_programs.hpp>
 #include <ptspec/file/perf_data/build_ids.hpp>
 #include <ptspec/file/perf_data/decoder_config.hpp>
 #include <ptspec/file/perf_data/streams.hpp>
@@ -129,6 +130,24 @@ void put_values(parsed<perf_data::switch_record> const& of) {
     put("preempted", of->is_preempted());
     if (of->has_other()) { put("other", of->other()); }
 }
+void put_values(parsed<perf_data::ksymbol_record> const& of) {
+    put("addr", of->addr);
+    put("len", of->len);
+    put("kind", underlying(of->ksym_type.value()));
+    put("unregistered", of->is_unregistered());
+    put("name", of.string());
+}
+void put_values(parsed<perf_data::bpf_event_record> const& of) {
+    put("kind", underlying(of->type.value()));
+    put("flags", of->flags);
+    put("program", of->id);
+    put("tag", byte_view{of->tag});
+}
+void put_values(parsed<perf_data::text_poke_record> const& of) {
+    put("addr", of->addr);
+    put("old", code_before(of));
+    put("new", code_after(of));
+}
 void put_values(parsed<perf_data::sample_record> const& of) {
     put("ip", of->ip);
     put("addr", of->addr);
@@ -235,7 +254,8 @@ void put_record(perf_data::record const& of) {
     put_any<perf_data::comm_record, perf_data::mmap2_record, perf_data::fork_record,
             perf_data::exit_record, perf_data::lost_record, perf_data::lost_samples_record,
             perf_data::throttle_record, perf_data::aux_record, perf_data::itrace_start_record,
-            perf_data::switch_record, perf_data::sample_record, perf_data::auxtrace_info_record,
+            perf_data::switch_record, perf_data::ksymbol_record, perf_data::bpf_event_record,
+            perf_data::text_poke_record, perf_data::sample_record, perf_data::auxtrace_info_record,
             perf_data::auxtrace_record, perf_data::auxtrace_error_record,
             perf_data::time_conv_record, perf_data::id_index_record, perf_data::feature_record,
             perf_data::compressed_record>(of);
@@ -281,6 +301,23 @@ void list_file(byte_view bytes) {
         std::printf("\n");
     }
     if (!ids.result()) { std::printf("build_id wrong=%u\n", underlying(ids.result().error)); }
+    auto programs = perf_data::bpf_programs(of);
+    while (auto const one = programs.next()) {
+        std::printf("bpf_program");
+        put("number", one.id);
+        put("arrays", one.arrays.raw);
+        put("size", one.data.size());
+        put("code", one.code());
+        std::printf(" functions=");
+        auto functions = functions_of(one);
+        for (auto each = functions.next(); each.address != 0; each = functions.next()) {
+            std::printf("%" PRIu64 "/%" PRIu32 "/%zu,", each.address, each.size, each.code.size());
+        }
+        std::printf("\n");
+    }
+    if (!programs.result()) {
+        std::printf("bpf_program wrong=%u\n", underlying(programs.result().error));
+    }
     auto const cpuid = text_feature_of(of, perf_data::feature_id::cpuid);
     if (cpuid) {
         std::printf("cpuid");

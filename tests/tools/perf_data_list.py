@@ -345,6 +345,23 @@ class PerfDataList(Folder):
                                    end=made.end_of(events[0], chance, zeros=True)))
         self.check(events, records)
 
+    def test_bpf_programs(self):
+        programs = [(7, [(0xFFFFFFFFC0001000, b"first"), (0xFFFFFFFFC0002000, b"2nd")]),
+                    (9, [(0xFFFFFFFFC0003000, b"")]), (8, [])]
+        for size in (208, 224, 232, 256):
+            feature = made.bpf_feature(*(made.bpf_program(number, functions, size)
+                                         for number, functions in programs))
+            for make in (made.file_of, made.pipe_of):
+                records = [made.Record(68, b"", "")]
+                path = self.file("perf.data", make([made.Event()], records, {25: feature})[0])
+                found = [fields_of(line) for line in self.lines(path.read_bytes())
+                         if line.startswith("bpf_program")]
+                self.assertEqual(
+                    [(int(one["number"]), one["code"], one["functions"]) for one in found],
+                    [(number, b"".join(code for _, code in functions).hex(),
+                      "".join(f"{at}/{len(code)}/{len(code)}," for at, code in functions))
+                     for number, functions in programs], size)
+
     def test_features_and_a_header_without_them(self):
         chance = random.Random(4)
         event = made.Event(sample_type=made.TID, ids=[1])

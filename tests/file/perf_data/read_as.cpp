@@ -337,6 +337,53 @@ TEST_CASE("ID_INDEX: as many entries as the record has room for") {
     });
 }
 
+TEST_CASE("KSYMBOL") {
+    CHECK_TWICE([](auto value) {
+        auto const fixed = join(u64(0xFFFF'FFFF'C000'1000), u32(77), u16(2));
+        auto const all = value(
+            perf_record(17, 1, join(fixed, u16(1), letters("bpf_prog"), u64(0))));
+        auto const got = read_as<ksymbol_record>(record_of(all));
+        auto const added = value(perf_record(17, 1, join(fixed, u16(0))));
+        return got && got->addr == 0xFFFF'FFFF'C000'1000 && got->len == 77 &&
+               got->ksym_type == ksym_type::ool && got->is_unregistered() &&
+               is(got.string(), letters("bpf_prog")) &&
+               !read_as<ksymbol_record>(record_of(added))->is_unregistered() &&
+               needs_all<ksymbol_record>(added);
+    });
+}
+
+TEST_CASE("BPF_EVENT") {
+    CHECK_TWICE([](auto value) {
+        auto const all = value(
+            perf_record(18, 1, join(u16(2), u16(3), u32(4), letters("TAGofBPF"))));
+        auto const got = read_as<bpf_event_record>(record_of(all));
+        return got && got->type == bpf_event_type::prog_unload && got->flags == 3 && got->id == 4 &&
+               got->tag[0] == 'T' && got->tag[7] == 'F' && got.rest.empty() &&
+               needs_all<bpf_event_record>(all);
+    });
+}
+
+TEST_CASE("TEXT_POKE: the old bytes, the new, and padding") {
+    CHECK_TWICE([](auto value) {
+        auto const head = join(u64(0xFFFF'FFFF'8100'0000), u16(2), u16(3));
+        auto const all = value(perf_record(20, 1, join(head, letters("ONnew"), bytes(0, 0, 0))));
+        auto const got = read_as<text_poke_record>(record_of(all));
+        auto const cut = value(perf_record(20, 1, join(head, letters("ONnew"))));
+        auto const huge = value(
+            perf_record(20, 1, join(u64(1), u16(0xFFFF), u16(0xFFFF), letters("bytes"))));
+        auto const none = value(perf_record(20, 1, join(u64(1), u16(0), u16(0))));
+        auto const nothing = read_as<text_poke_record>(record_of(none));
+        return got && got->addr == 0xFFFF'FFFF'8100'0000 && got->old_len == 2 &&
+               got->new_len == 3 && is(code_before(got), letters("ON")) &&
+               is(code_after(got), letters("new")) && got.rest.size() == 5 &&
+               needs_all<text_poke_record>(cut) &&
+               read_as<text_poke_record>(record_of(huge)).result ==
+                   read_status{read_error::record_too_short, 0x40} &&
+               nothing && code_before(nothing).empty() && code_after(nothing).empty() &&
+               needs_all<text_poke_record>(none);
+    });
+}
+
 TEST_CASE("HEADER_ATTR: the size of the attributes is that in the file") {
     CHECK_TWICE([](auto value) {
         auto const attr = join(u32(6), u32(72), u64(0x2401), u64(1), u64(0x1'0087), u64(4),

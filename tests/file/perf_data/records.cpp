@@ -49,7 +49,12 @@ TEST_CASE("the types of records are those of Linux and perf") {
     static_assert(
         underlying(feature_id::cpuid) == 9 && underlying(feature_id::pmu_mappings) == 16 &&
         underlying(feature_id::auxtrace) == 18 && underlying(feature_id::dir_format) == 24 &&
-        underlying(feature_id::compressed) == 27);
+        underlying(feature_id::bpf_prog_info) == 25 && underlying(feature_id::compressed) == 27);
+    static_assert(misc_kernel == 1 && underlying(ksym_type::unknown) == 0 &&
+                  underlying(ksym_type::bpf) == 1 && underlying(ksym_type::ool) == 2 &&
+                  underlying(bpf_event_type::unknown) == 0 &&
+                  underlying(bpf_event_type::prog_load) == 1 &&
+                  underlying(bpf_event_type::prog_unload) == 2);
 }
 
 TEST_CASE("the bits of mappings are those of mmap(2), and no processor is -1") {
@@ -71,6 +76,16 @@ TEST_CASE("the bits of aux_flags are those of PERF_AUX_FLAG") {
         [](auto value) { return aux_flags{}.with(aux_flags::PARTIAL{value(true)}).raw == 4; });
 }
 
+TEST_CASE("the bit of ksymbol_flags is PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER") {
+    static constexpr bits_in_c wanted[] = {{"UNREGISTER", 0}};
+    static_assert(has_fields<ksymbol_flags>(wanted));
+    CHECK_TWICE([](auto value) {
+        ksymbol_record const removed{.flags = ksymbol_flags{value(std::uint16_t{1})}};
+        ksymbol_record const added{.flags = ksymbol_flags{value(std::uint16_t{0xFFFE})}};
+        return removed.is_unregistered() && !added.is_unregistered();
+    });
+}
+
 TEST_CASE("the records have the sizes of those in C") {
     static_assert(sizeof(record_header) == 8);
     static_assert(sizeof(comm_record) == 16);
@@ -82,6 +97,8 @@ TEST_CASE("the records have the sizes of those in C") {
     static_assert(sizeof(aux_record) == 32);
     static_assert(sizeof(itrace_start_record) == 16);
     static_assert(sizeof(switch_record) == 16);
+    static_assert(sizeof(ksymbol_record) == 24 && sizeof(bpf_event_record) == 24 &&
+                  sizeof(text_poke_record) == 20);
     static_assert(sizeof(tracing_data_record) == 12);
     static_assert(sizeof(build_id_record) == 36);
     static_assert(sizeof(feature_record) == 16);
@@ -128,6 +145,16 @@ TEST_CASE("the members of the kernel's records are at the offsets that they have
     static_assert(is_at(&switch_record::header, 0, 8) &&
                   is_at(&switch_record::next_prev_pid, 8, 4) &&
                   is_at(&switch_record::next_prev_tid, 12, 4));
+    using symbol = ksymbol_record;
+    static_assert(is_at(&symbol::header, 0, 8) && is_at(&symbol::addr, 8, 8) &&
+                  is_at(&symbol::len, 16, 4) && is_at(&symbol::ksym_type, 20, 2) &&
+                  is_at(&symbol::flags, 22, 2));
+    using bpf = bpf_event_record;
+    static_assert(is_at(&bpf::header, 0, 8) && is_at(&bpf::type, 8, 2) &&
+                  is_at(&bpf::flags, 10, 2) && is_at(&bpf::id, 12, 4) && is_at(&bpf::tag, 16, 8));
+    using poke = text_poke_record;
+    static_assert(is_at(&poke::header, 0, 8) && is_at(&poke::addr, 8, 8) &&
+                  is_at(&poke::old_len, 16, 2) && is_at(&poke::new_len, 18, 2));
 }
 
 TEST_CASE("the members of perf's records are at the offsets that they have in C") {

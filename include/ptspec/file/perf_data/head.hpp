@@ -129,6 +129,7 @@ enum class feature_id : uint8_t {
     pmu_mappings = 16,
     auxtrace = 18,
     dir_format = 24,
+    bpf_prog_info = 25,
     compressed = 27,
 };
 

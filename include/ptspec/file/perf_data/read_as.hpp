@@ -77,6 +77,13 @@ constexpr auto read_variants(record const& from, parsed<sample_record>& result) 
     sample_id ignored;
     return read_sample(from, result, ignored);
 }
+/// `rest` gets the old bytes, then the new.
+constexpr auto read_variants(record const&, parsed<text_poke_record>& result) noexcept -> bool {
+    size_t const size = size_t{result->old_len} + result->new_len;
+    if (size > result.rest.size()) { return false; }
+    result.rest = result.rest.first(size);
+    return true;
+}
 /// `rest` gets the entries.
 constexpr auto read_variants(record const&, parsed<id_index_record>& result) noexcept -> bool {
     return result->nr <= result.rest.size() / sizeof(id_index_entry);
@@ -151,13 +158,24 @@ template <record_structure Record>
 }
 
 /// Reads the members of a record: `read_as<comm_record>(record)`. `rest` of AUXTRACE_INFO is the
-/// filter, and of AUXTRACE_ERROR the message.
+/// filter, of AUXTRACE_ERROR the message, and of TEXT_POKE the old bytes, then the new.
 ///
 /// Errors: other_record_type; record_too_short, also if a count in the record is too large for it.
 template <record_structure Record>
 [[nodiscard]] constexpr auto read_as(record const& from) noexcept -> parsed<Record> {
     if (holds<Record>(from)) { return detail::read_members<Record>(from); }
     return {{read_error::other_record_type, from.offset}, {}, {}};
+}
+
+/// The code before a TEXT_POKE; empty: none.
+[[nodiscard]] constexpr auto code_before(parsed<text_poke_record> const& from) noexcept
+    -> byte_view {
+    return from.rest.first(from->old_len);
+}
+/// The code after a TEXT_POKE; empty: none.
+[[nodiscard]] constexpr auto code_after(parsed<text_poke_record> const& from) noexcept
+    -> byte_view {
+    return from.rest.from(from->old_len);
 }
 
 // ------------------------------------------------------------------------------------ events

@@ -62,6 +62,7 @@ inline constexpr uint32_t first_type_of_perf = 64;
 
 /// Bits of `perf_event_header.misc`.
 inline constexpr uint16_t misc_cpumode = 7;                   ///< PERF_RECORD_MISC_CPUMODE_MASK
+inline constexpr uint16_t misc_kernel = 1;                    ///< PERF_RECORD_MISC_KERNEL
 inline constexpr uint16_t misc_user = 2;                      ///< PERF_RECORD_MISC_USER
 inline constexpr uint16_t misc_guest_kernel = 4;              ///< PERF_RECORD_MISC_GUEST_KERNEL
 inline constexpr uint16_t misc_guest_user = 5;                ///< PERF_RECORD_MISC_GUEST_USER
@@ -104,6 +105,31 @@ struct aux_flags : bit_word<aux_flags, uint64_t> {
         TRUNCATED, OVERWRITE, PARTIAL, COLLISION, reserved<7, 4>, PMU_FORMAT_TYPE,
         reserved<63, 16>> {};
     // clang-format on
+};
+
+/// `flags` of a KSYMBOL record.
+///
+/// Shape:  16 bits.
+/// Source: Linux, include/uapi/linux/perf_event.h, `PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER`.
+struct ksymbol_flags : bit_word<ksymbol_flags, uint16_t> {
+    struct UNREGISTER : flag<0> {};
+    struct layout : bit_layout<16, UNREGISTER, reserved<15, 1>> {};
+};
+
+/// Source: Linux, include/uapi/linux/perf_event.h, `perf_record_ksymbol_type`.
+enum class ksym_type : uint16_t {
+    unknown = 0,
+    bpf = 1,
+    ool = 2,  ///< out of line: of kprobes and ftrace, whose code TEXT_POKE records have
+};
+
+/// `type` of a BPF_EVENT record.
+///
+/// Source: Linux, include/uapi/linux/perf_event.h, `perf_bpf_event_type`.
+enum class bpf_event_type : uint16_t {
+    unknown = 0,
+    prog_load = 1,
+    prog_unload = 2,
 };
 
 // ------------------------------------------------------------------------------------ records
@@ -326,6 +352,42 @@ template <>
 inline constexpr record_form forms_of<switch_record>[] = {
     {record_type::context_switch, sizeof(record_header)},
     {record_type::switch_cpu_wide, sizeof(switch_record)}};
+
+/// PERF_RECORD_KSYMBOL, code that the kernel adds or removes: a BPF program, or code out of line.
+/// Its name follows, with its NUL, padded to 8 bytes.
+///
+/// Units:  `len` is in bytes.
+struct ksymbol_record {
+    record_header header{record_type::ksymbol, misc_kernel};
+    le64 addr{};
+    le32 len{};
+    little_endian<perf_data::ksym_type> ksym_type{};
+    little_endian<ksymbol_flags> flags{};
+
+    /// True if the code exists up to this time; else it exists from it on.
+    [[nodiscard]] constexpr auto is_unregistered() const noexcept -> bool {
+        return flags.get<ksymbol_flags::UNREGISTER>();
+    }
+};
+
+/// PERF_RECORD_BPF_EVENT: a BPF program is loaded or unloaded. KSYMBOL records of its functions
+/// precede it.
+struct bpf_event_record {
+    record_header header{record_type::bpf_event, misc_kernel};
+    little_endian<bpf_event_type> type{};
+    le16 flags{};
+    le32 id{};         ///< of the program
+    uint8_t tag[8]{};  ///< a hash of its instructions
+};
+
+/// PERF_RECORD_TEXT_POKE: code of the kernel changes. `old_len` bytes of the old code follow, then
+/// `new_len` bytes of the new. If `old_len` is 0, code is added; if `new_len` is 0, it is removed.
+struct text_poke_record {
+    record_header header{record_type::text_poke, misc_kernel};
+    le64 addr{};
+    le16 old_len{};
+    le16 new_len{};
+};
 
 /// PERF_RECORD_SAMPLE, the members of fixed size that are not in `record::id`. Each is valid only
 /// if its bit in `record::event` is set. The members of variable size follow.
