@@ -59,12 +59,18 @@ struct traced_program {
     machine_code::code program;
     machine_code::machine machine;
 
-    explicit traced_program(std::uint64_t seed)
+    explicit traced_program(std::uint64_t seed, bool has_tnt = true)
         : from{seed},
-          what{machine_code::random_plan(from, test::programs::kind_of_run(seed))},
+          what{plan_of(from, seed, has_tnt)},
           program{from},
           machine{what, program, from} {
         machine.run(3000);
+    }
+    static auto plan_of(test::dice& from, std::uint64_t seed, bool has_tnt) -> machine_code::plan {
+        auto made = machine_code::random_plan(from, test::programs::kind_of_run(seed));
+        made.with.dis_tnt = !has_tnt;
+        made.overflows = made.overflows && has_tnt;
+        return made;
     }
     [[nodiscard]] auto options() const -> flow::walk_options {
         return {.on_ret_mismatch = what.how.on_ret_mismatch};
@@ -470,6 +476,93 @@ TEST_CASE("a direct branch that leaves a filter may have no IP (SKL014)") {
     });
 }
 
+namespace {
+
+constexpr flow::walk_options without_tnt{.has_tnt = false};
+
+}  // namespace
+
+TEST_CASE("without TNT, code is known up to a conditional branch, and from the next IP (GEN-325)") {
+    // 1000: NOP; JE 1005; NOP; NOP; 1005: JMP 1008; NOP; 1008: JMP RAX
+    CHECK_TWICE([](auto value) {
+        auto const code = value(made_code{"90 7402 90 90 eb01 90 ffe0"});
+        auto const got = walk(value(on("ON 2d0510 2d0010 01")), code, without_tnt);
+        return got.executed("000 001 005 008 000 001") && got.gap_count == 2 &&
+               got.gaps[0].why == gap_reason::no_tnt && got.gaps[0].has_from &&
+               got.gaps[0].from == 0x1001 && got.gaps[0].to == 0x1005 && got.gaps[0].to_is_target &&
+               got.gaps[1].why == gap_reason::no_tnt && got.gaps[1].from == 0x1001 &&
+               !got.gaps[1].has_to && !got.gaps[1].to_is_target && got.edge_count == 2 &&
+               got.edges[0].to == 0x1008 && got.edges[1].to == 0x1000;
+    });
+}
+
+TEST_CASE("without TNT, a RET is known if it cannot be compressed (GEN-130..132, GEN-325)") {
+    // 1000: CALL 1008; JMP RAX; NOP; 1008: RET
+    CHECK_TWICE([](auto value) {
+        auto const code = value(made_code{"e803000000 ffe0 90 c3"});
+        auto const stream = value(on("ON 2d0510 2d0810 2d0510 01"));
+        auto const maybe = walk(stream, code, without_tnt);
+        auto const never = walk(stream, code, {.has_tnt = false, .has_compressed_rets = false});
+        // After the gap the RET at 1008 may return to a CALL in it.
+        auto const off = walk(value(on("ON 2d0510 01 310810 2d0510 01")), code, without_tnt);
+        return maybe.executed("000 008 005 008 005") && maybe.gap_count == 2 &&
+               maybe.gaps[0].from == 0x1008 && maybe.gaps[0].to == 0x1005 &&
+               maybe.gaps[1].from == 0x1008 && maybe.gaps[1].why == gap_reason::no_tnt &&
+               never.gap_count == 0 && never.executed("000 008 005 008 005") &&
+               off.gap_count == 1 && off.executed("000 008 005 008 005");
+    });
+}
+
+TEST_CASE("without TNT, an event is known if its IP cannot be reached again (GEN-325)") {
+    // 1000: NOP; NOP; JE 1000; JMP RAX; 1006: NOP; JMP RAX
+    CHECK_TWICE([](auto value) {
+        auto const code = value(made_code{"90 90 74fc ffe0 90 ffe0"});
+        auto const loop = walk(value(on("ON 3d0110 2d0610 2d0010 01")), code, without_tnt);
+        auto const once = walk(value(on("ON 3d0110 2d0610 3d0710 2d0610 01")), code, without_tnt);
+        auto const later = walk(value(on("ON 3d0410 2d0610 2d0610 01")), code, without_tnt);
+        return loop.executed("000 006 007 000 001 002") && loop.gap_count == 2 &&
+               loop.gaps[0].from == 0x1001 && loop.gaps[0].to == 0x1001 &&
+               !loop.gaps[0].to_is_target && loop.edges[0].is_asynchronous &&
+               loop.edges[0].from == 0x1001 && once.executed("000 006 006 007") &&
+               once.gap_count == 1 && later.executed("000 001 002 006 007 006 007") &&
+               later.gap_count == 1 && later.gaps[0].from == 0x1002 && later.gaps[0].to == 0x1004;
+    });
+}
+
+TEST_CASE("without TNT, a loop without branches and a false IP are as with TNT") {
+    CHECK_TWICE([](auto value) {
+        auto const loop = value(made_code{"90 90 ebfc 90 90"});
+        auto const inside = walk(value(on("ON 3d0110 2d0510")), loop, without_tnt);
+        auto const outside = walk(value(on("ON 3d0510 2d0510")), loop, without_tnt);
+        auto const wrong = walk(value(on("ON 3d0510 2d0010")), value(made_code{"90 ffe0 90 90 90"}),
+                                without_tnt);
+        return inside.executed("000") && inside.gap_count == 0 &&
+               outside.lost(gap_reason::endless_loop) && outside.count == 0 &&
+               wrong.lost(gap_reason::wrong_turn) && wrong.count == 0;
+    });
+}
+
+TEST_CASE("without branches, a trace is one gap (GEN-029)") {
+    CHECK_TWICE([](auto value) {
+        auto const code = value(made_code{"ffe0"});
+        // PTWs, one with a FUP; a PIP; an OVF. Control flow shows that there are branches.
+        auto const stream = value(on("OFF 0232efbeadde 0292efbeadde 7d001000000000 "
+                                     "0243006000000000 OFF 02f3 0232efbeadde"));
+        auto const got = walk(stream, code, {.has_branches = false});
+        auto const with = walk(value(on("OFF 71001000000000 01")), code, {.has_branches = false});
+        flow::block blocks[1] = {};
+        flow::block_cache cache{blocks};
+        flow::walker walker{
+            borrowed_bytes{stream.bytes, stream.size}, code, cache, {.has_branches = false}};
+        test::walk_report again;
+        (void)walker.run(again);
+        return got.lost(gap_reason::no_branches) && got.count == 0 && !got.gaps[0].has_from &&
+               !got.gaps[0].has_to && walker.gaps().gaps == 1 &&
+               walker.gaps().bytes == stream.size && with.gap_count == 1 &&
+               with.gaps[0].to == 0x1000;
+    });
+}
+
 TEST_CASE("branches of a TNT that are left at an event are a wrong turn (PKT-277)") {
     // 1000: JE 1002; JMP RAX
     CHECK_TWICE([](auto value) {
@@ -824,6 +917,63 @@ TEST_CASE("random programs: what was executed is reported, with any size of the 
         CHECK(one.walked(1) == got);
         CHECK(one.walked(1 + seed % 64) == got);
     }
+}
+
+namespace {
+
+/// The instructions between gaps.
+struct known_parts {
+    std::vector<std::vector<std::uint64_t>> ips = std::vector<std::vector<std::uint64_t>>(1);
+    unsigned others = 0;  ///< gaps for another reason
+
+    void instruction(flow::executed const& one) { ips.back().push_back(one.ip); }
+    void gap(flow::gap const& one) {
+        ips.emplace_back();
+        others += one.why != gap_reason::no_tnt ? 1 : 0;
+    }
+};
+
+/// True if the parts are in `all`, in this order.
+auto are_in(std::vector<std::vector<std::uint64_t>> const& parts,
+            std::vector<std::uint64_t> const& all) -> bool {
+    auto from = all.begin();
+    for (auto const& one : parts) {
+        from = std::search(from, all.end(), one.begin(), one.end());
+        if (from == all.end() && !one.empty()) { return false; }
+        from += static_cast<std::ptrdiff_t>(one.size());
+    }
+    return true;
+}
+
+}  // namespace
+
+TEST_CASE("random programs without TNT: what is reported was executed (GEN-325)") {
+    std::size_t known = 0, executed = 0, gaps = 0, without_rets = 0;
+    auto const count = test::usual_count / 4000;
+    for (std::uint64_t seed = 0; seed < count; ++seed) {
+        traced_program const one{seed, false};
+        if (!one.machine.succeeded() || one.machine.executed().size() != 1) { continue; }
+        auto const options = flow::with_ctl(one.options(), {one.what.with.word()});
+        std::vector<std::uint8_t> page;
+        program_code code{one.program, page};
+        flow::block storage[64];
+        flow::block_cache cache{storage};
+        flow::walker walker{one.trace(), code, cache, options};
+        known_parts got;
+        (void)walker.run(got);
+        CAPTURE(seed);
+        CHECK(!options.has_tnt);
+        CHECK(got.others == 0);
+        auto const& all = one.machine.executed()[0].ips;
+        REQUIRE(are_in(got.ips, all));
+        for (auto const& part : got.ips) { known += part.size(); }
+        executed += all.size();
+        gaps += got.ips.size() - 1;
+        without_rets += options.has_compressed_rets ? 0 : 1;
+    }
+    CHECK(known > executed / 4);
+    CHECK(gaps > count);
+    CHECK(without_rets != 0);
 }
 
 TEST_CASE("random programs: the counts of edges are the same with any cache, cold and warm") {

@@ -46,6 +46,7 @@ struct item {
 struct setting {
     bool os, user, branch_en, tsc_en, mtc_en, cyc_en, ptw_en, fup_on_ptw, dis_retc, cr3_filter;
     bool pwr_evt_en;
+    bool dis_tnt = false;
     unsigned mtc_freq, psb_freq;
     unsigned range_kind[2];  ///< 0 off, 1 filter, 2 TraceStop
     std::uint64_t from[2], to[2];
@@ -58,7 +59,7 @@ struct setting {
                at(cr3_filter, 7) | at(mtc_en, 9) | at(tsc_en, 10) | at(dis_retc, 11) |
                at(ptw_en, 12) | at(branch_en, 13) | std::uint64_t{mtc_freq} << 14 |
                std::uint64_t{psb_freq} << 24 | std::uint64_t{range_kind[0]} << 32 |
-               std::uint64_t{range_kind[1]} << 36;
+               std::uint64_t{range_kind[1]} << 36 | at(dis_tnt, 55);
     }
 };
 

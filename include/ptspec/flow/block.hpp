@@ -11,6 +11,13 @@
 namespace ptspec::flow {
 
 using cpu::code_width;
+
+/// The width of code in 16, 32 or 64 bits.
+[[nodiscard]] constexpr auto width_of(unsigned bits) noexcept -> code_width {
+    return bits == 16   ? code_width::bits_16
+           : bits == 32 ? code_width::bits_32
+                        : code_width::bits_64;
+}
 using x86::instruction_class;
 
 /// True for a near CALL whose return may be compressed.

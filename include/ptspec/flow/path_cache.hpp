@@ -134,6 +134,17 @@ public:
         path& one = paths_[slot];
         return one.key == key ? one : beside(one, slot, key);
     }
+    /// The path of a TIP.PGE with this key. It has no branches.
+    [[nodiscard]] constexpr auto start_at(path_key const& key) noexcept -> path& {
+        path& known = at(key);
+        if (known.key != key) {
+            path made{};
+            made.key = key;
+            made.end = key.to;
+            insert(known, made);
+        }
+        return known;
+    }
     /// Stores a path in a place that `at` returned.
     constexpr void insert(path& place, path const& made) noexcept {
         if (++last_id_ == 0) {  // ids are used up: an old one would name another path

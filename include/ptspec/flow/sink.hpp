@@ -55,6 +55,8 @@ enum class gap_reason : uint8_t {
     missing_call,    ///< a compressed RET, whose CALL executed in an earlier gap
     endless_loop,    ///< the code never reaches a branch, or the IP of an event
     no_target,       ///< a branch whose packet has no IP
+    no_tnt,          ///< a branch whose outcome no packet has: IA32_RTIT_CTL.DisTNT is 1
+    no_branches,     ///< the trace has no branches at all: IA32_RTIT_CTL.BranchEn is 0
     missing_trace,   ///< the file lacks bytes of the trace: reported by readers of files, no walker
 };
 
@@ -63,8 +65,11 @@ struct gap {
     gap_reason why = gap_reason::none;
     rule broken = rule::none;
     bool has_from = false;
-    bool has_to = false;   ///< false: tracing was off, or the trace ended, before an IP was known
-    uint64_t from = 0;     ///< the first instruction that is not known
+    bool has_to = false;  ///< false: tracing was off, or the trace ended, before an IP was known
+    /// `to` is in a TIP: it is the target of a branch in the gap.
+    bool to_is_target = false;
+    /// The first instruction that is not known; of `no_tnt` the branch, which was executed.
+    uint64_t from = 0;
     uint64_t to = 0;       ///< the first one after it that is known
     uint64_t missing = 0;  ///< of missing code: a linear address
     uint64_t offset = 0;   ///< of the packet, in bytes from the start of the trace

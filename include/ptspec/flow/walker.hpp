@@ -71,7 +71,10 @@ public:
         using out = detail::branch_walk<Code, Clock, Sink>;
         for (;;) {
             if (!walk_.proceed(sink)) { return walk_end::missing_code; }
-            if (walk_.has_ended) { return walk_end::end; }
+            if (walk_.has_ended) {
+                walk_.finish(sink);
+                return walk_end::end;
+            }
             trace::event const* const next = reader_.next_after(
                 out{&walk_.walk, &walk_.step, &sink});
             if (next == nullptr) { return walk_end::missing_code; }
@@ -80,7 +83,7 @@ public:
             if constexpr (takes_times<Sink>) { sink.time(next->when); }
             if (next->what == trace::event_type::end) {
                 if (!walk_.proceed(sink)) { return walk_end::missing_code; }
-                walk_.walk.close_gap(sink, false, 0);
+                walk_.finish(sink);
                 return walk_end::end;
             }
         }

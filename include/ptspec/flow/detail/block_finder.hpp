@@ -8,6 +8,13 @@
 
 namespace ptspec::flow::detail {
 
+/// True if a block ends with a branch whose outcome is not certain without TNT. `may_pop`: a RET
+/// may be compressed.
+constexpr auto is_unsure(block const& at, bool may_pop) noexcept -> bool {
+    return at.branch == branch_kind::conditional ||
+           (at.branch == branch_kind::near_return && may_pop);
+}
+
 /// Finds blocks in a cache, and decodes those that it lacks.
 template <code_source Code>
 class block_finder {
@@ -48,6 +55,23 @@ public:
             }
         }
         return gap_reason::none;
+    }
+
+    /// Follows straight code and direct jumps from `here`. True if each IP on this way is reached
+    /// once, also without TNT: it ends with a branch that has a packet, or in a loop without
+    /// branches. `pushes`: a CALL on the way may compress the RET.
+    [[nodiscard]] constexpr auto leads_to_packet(block_key here, uint32_t slot, bool may_pop,
+                                                 bool pushes) -> bool {
+        for (loop_guard guard{here.ip};;) {
+            block const* const next = at(slot, here);
+            if (next == nullptr) { return false; }
+            if (next->branch > branch_kind::direct) { return !is_unsure(*next, may_pop); }
+            bool const jumps = next->branch == branch_kind::direct;
+            may_pop = may_pop || (next->pushes && pushes);
+            here.ip = jumps ? next->target : next->end();
+            slot = jumps ? next->slot_target : next->slot_after;
+            if (jumps && guard.repeats(here.ip)) { return true; }
+        }
     }
 
 private:

@@ -23,7 +23,9 @@ template <code_source Code>
 class code_walk {
 public:
     constexpr code_walk(Code& code, block_cache& cache, walk_options const& options) noexcept
-        : blocks_{code, cache, options.ips}, options_{options} {}
+        : blocks_{code, cache, options.ips}, options_{options} {
+        if (!options.continues) { lose_branches(); }
+    }
 
     /// True if tracing is on and the IP is known.
     [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return state_ == tracing::on; }
@@ -53,6 +55,7 @@ public:
         walked_ = {};
         end_skipping();
         forget_width();
+        lose_branches();
     }
 
     /// Continues at an IP.
@@ -113,9 +116,7 @@ public:
     constexpr void forget_width() noexcept { width_ = code_width::bits_64; }
     constexpr void set_width(packet::mode_exec const& packet) noexcept {
         walked_.state.take(packet);
-        width_ = walked_.state.code_bits == 16   ? code_width::bits_16
-                 : walked_.state.code_bits == 32 ? code_width::bits_32
-                                                 : code_width::bits_64;
+        width_ = width_of(walked_.state.code_bits);
     }
     /// A PIP. It applies at the next MOV CR3 or far transfer, or with `settle_paging`.
     constexpr void set_paging(packet::pip const& packet) noexcept {
@@ -136,7 +137,7 @@ public:
     template <class Sink>
     constexpr auto add_branches(packet::branches more, Sink& sink) -> bool {
         if (!is_known()) { return true; }
-        if constexpr (merges_tnts<Sink>) {
+        if constexpr (merges_tnts<Sink, Code>) {
             if (left_.count + more.count > path_key::max_branches && !walk_branches(sink)) {
                 later_ = more;
                 return false;
@@ -144,7 +145,7 @@ public:
             if (left_.count == 0) { first_tnt_ = offset_; }
         }
         append(more);
-        if constexpr (merges_tnts<Sink>) {
+        if constexpr (merges_tnts<Sink, Code>) {
             return true;
         } else {
             return walk_branches(sink);
@@ -161,13 +162,13 @@ public:
     /// Walks over the branches that are collected.
     template <class Sink>
     [[nodiscard]] constexpr auto flush(Sink& sink) -> bool {
-        return !merges_tnts<Sink> || left_.count == 0 || walk_branches(sink);
+        return !merges_tnts<Sink, Code> || left_.count == 0 || walk_branches(sink);
     }
     /// Walks over the branches of TNTs. Stops at a branch whose TIP comes after the TNT: PKT-275.
     template <class Sink>
     constexpr auto walk_branches(Sink& sink) -> bool {
         chain_.previous = nullptr;
-        if constexpr (uses_paths<Sink>) {
+        if constexpr (uses_paths<Sink, Code>) {
             if (sink.paths() != nullptr && !has_paging_) { return walk_paths(sink); }
         }
         while (left_.count != 0) {
@@ -181,7 +182,7 @@ public:
     constexpr auto add_target(packet::ip_bytes form, uint64_t target, Sink& sink) -> bool {
         if (!has_target_) {
             bool const has_to = form != packet::ip_bytes::suppressed;
-            if constexpr (uses_paths<Sink>) {
+            if constexpr (uses_paths<Sink, Code>) {
                 chain_.completed = nullptr;
                 auto const end = has_to ? repeat_path(path_end::tip, target, sink) : walked::waits;
                 if (end == walked::branch) { return true; }
@@ -201,25 +202,17 @@ public:
     constexpr void add_start(bool has_ip, uint64_t ip, Sink& sink) {
         if (!has_ip) { return leave(sink); }
         start_at(ip, sink);
-        if constexpr (uses_paths<Sink>) {
+        if constexpr (uses_paths<Sink, Code>) {
             if (sink.paths() == nullptr) { return; }
-            path_key const key{
-                {0, space_, width_}, {}, blocks_.cache().generation(), path_end::tip_pge, ip};
-            path& known = sink.paths()->at(key);
-            if (known.key != key) {
-                path made{};
-                made.key = key;
-                made.end = ip;
-                sink.paths()->insert(known, made);
-            }
-            chain_.completed = &known;
+            chain_.completed = &sink.paths()->start_at(
+                {{0, space_, width_}, {}, blocks_.cache().generation(), path_end::tip_pge, ip});
         }
     }
     /// A TIP.PGD.
     template <class Sink>
     constexpr auto add_end(packet::ip_bytes form, uint64_t target, Sink& sink) -> bool {
         bool const has_to = form != packet::ip_bytes::suppressed;
-        if constexpr (uses_paths<Sink>) {
+        if constexpr (uses_paths<Sink, Code>) {
             chain_.completed = nullptr;
             auto const end_kind = has_to ? path_end::tip_pgd_out : path_end::tip_pgd;
             auto const end = repeat_path(end_kind, has_to ? target : 0, sink);
@@ -237,13 +230,18 @@ public:
         using enum gap_reason;
         if (left_.count != 0) { return lose(wrong_turn); }
         auto const error = find_way_to(ip);
-        if (error == wrong_turn || error == endless_loop) { return lose(error); }
+        bool const is_sure = options_.has_tnt ||
+                             blocks_.leads_to_packet({ip_, space_, width_}, slot_, may_pop(),
+                                                     options_.has_compressed_rets);
+        if (error == endless_loop || (error == wrong_turn && is_sure)) { return lose(error); }
         for (;;) {
-            if (ip_ == ip) { return true; }
+            if (ip_ == ip) { return is_sure || lose_until(ip, sink); }
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }  // the cache does not keep it
-            if (ip - at->key.ip < at->size && report_up_to(*at, ip, sink)) { return true; }
-            (void)pass(*at, sink);
+            bool const is_here = report_before(*at, ip, sink);
+            bool const is_end = !is_here && at->branch > branch_kind::direct;
+            if (is_end) { return lose_at(*at, sink) && lose_until(ip, sink); }
+            is_here ? go(ip) : void(pass(*at, sink));
         }
     }
     [[nodiscard]] constexpr auto find_way_to(uint64_t ip) -> gap_reason {
@@ -318,6 +316,7 @@ private:
                            lost_packet lost) {
         gap_.has_to = is_known;
         gap_.to = ip;
+        gap_.to_is_target = is_known && lost.size() != 0;
         gaps_.add(gap_, offset_ + lost.size());
         if constexpr (takes_gaps<Sink>) { sink.gap(gap_); }
         gap_ = {};
@@ -329,14 +328,6 @@ private:
         bool const has_started = is_known() && ip_ == ip && left_.count == 0;
         if (!has_started) { resume(ip, sink); }
     }
-    /// Branches are collected from several TNTs, to walk more of them at once.
-    template <class Sink>
-    static constexpr bool merges_tnts = takes_paths<Sink> &&
-                                        changes_of<Code> == space_changes::at_paging;
-    template <class Sink>
-    static constexpr bool uses_paths = takes_paths<Sink> &&
-                                       changes_of<Code> != space_changes::at_branches;
-
     constexpr void update_space() {
         if constexpr (has_spaces<Code>) {
             bool const is_in_tnt = left_.count != 0;
@@ -406,13 +397,6 @@ private:
             tnt_count_ = left_.count;
         }
     }
-    /// What ended the walk to a branch.
-    enum class walked : uint8_t {
-        branch,   ///< the branch was executed
-        waits,    ///< its TIP follows
-        lost,     ///< there is a gap
-        missing,  ///< code is missing that the caller wants to supply
-    };
     /// Walks over the next branch of a TNT.
     template <class Sink>
     constexpr auto walk_branch(Sink& sink) -> walked {
@@ -474,7 +458,7 @@ private:
     /// Repeats their path, or records it. `waits` and `lost`: the caller walks what is left.
     template <takes_paths Sink>
     constexpr auto repeat_path(path_end end, uint64_t target, Sink& sink) -> walked {
-        if (sink.paths() == nullptr || has_paging_ || !is_known() ||
+        if (sink.paths() == nullptr || has_paging_ || !is_known() || !options_.has_tnt ||
             left_.count > path_key::max_branches) {
             return walked::waits;
         }
@@ -560,6 +544,7 @@ private:
                 continue;
             }
             bool const returns = at->branch == branch_kind::near_return;
+            if (!options_.has_tnt && is_unsure(*at, may_pop())) { return lose_at(*at, sink); }
             if (!returns && at->branch != branch_kind::indirect) {
                 return lose(gap_reason::wrong_turn);
             }
@@ -584,6 +569,7 @@ private:
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }
             bool ends = true;
+            if (!options_.has_tnt && is_unsure(*at, may_pop())) { return lose_at(*at, sink); }
             if (at->branch == branch_kind::direct) {
                 ends = has_to ? target == at->target : is_outside_filters(options_, at->target);
             } else if (at->branch == branch_kind::none) {
@@ -608,14 +594,28 @@ private:
             return true;
         }
     }
-    /// Reports the instructions of a block before an IP. False if no instruction begins there.
+
+    // --------------------------------------------------------------------------- without TNT
+
+    constexpr void lose_branches() noexcept {
+        if (!options_.has_branches) { (void)lose(gap_reason::no_branches); }
+    }
+    /// True if a RET may be compressed: then it has no packet.
+    [[nodiscard]] constexpr auto may_pop() const noexcept -> bool {
+        return options_.has_compressed_rets && (lost_calls_ || returns_.size() != 0);
+    }
+    /// Executes a block; it is not known where its branch leads.
     template <class Sink>
-    constexpr auto report_up_to(block const& passed, uint64_t ip, Sink& sink) -> bool {
-        unsigned const count = passed.count_before(ip);
-        if (count == 0) { return false; }
-        report(passed, count, static_cast<unsigned>(ip - passed.key.ip),
-               passed.length_of(count - 1), sink);
-        go(ip);
+    constexpr auto lose_at(block const& last, Sink& sink) -> bool {
+        report(last, sink);
+        go(last.last());
+        return lose(gap_reason::no_tnt);
+    }
+    /// The IP of an event may be reached again after its first occurrence: the gap ends there.
+    template <class Sink>
+    constexpr auto lose_until(uint64_t ip, Sink& sink) -> bool {
+        (void)lose(gap_reason::no_tnt);
+        resume(ip, sink);
         return true;
     }
 

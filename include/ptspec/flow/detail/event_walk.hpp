@@ -27,8 +27,9 @@ constexpr auto form_of(Packet const& packet) noexcept -> packet::ip_bytes {
 template <code_source Code>
 struct event_walk {
     code_walk<Code> walk;
-    uint64_t until;  ///< the part of the trace ends with the PSB+ at this offset
-    bool continues;  ///< the part before it has reported the first start
+    uint64_t until;     ///< the part of the trace ends with the PSB+ at this offset
+    bool continues;     ///< the part before it has reported the first start
+    bool has_branches;  ///< the trace has branches
     waiting_step step{};
     bool has_ended = false;     ///< at `until`
     bool psb_has_mode = false;  ///< the PSB+ that is read
@@ -39,7 +40,10 @@ struct event_walk {
     struct no_sink {};
 
     constexpr event_walk(Code& code, block_cache& cache, walk_options const& options) noexcept
-        : walk{code, cache, options}, until{options.until}, continues{options.continues} {}
+        : walk{code, cache, options},
+          until{options.until},
+          continues{options.continues},
+          has_branches{options.has_branches} {}
 
     /// Begins another trace, which is whole.
     constexpr void restart() noexcept {
@@ -68,6 +72,12 @@ struct event_walk {
         step.what = waiting::none;
         return true;
     }
+    /// The trace ends, or this part of it.
+    template <class Sink>
+    constexpr void finish(Sink& sink) {
+        walk.close_gap(sink, false, 0);
+        if (!has_branches) { walk.count_unread(event.offset); }
+    }
 
 private:
     template <class Sink>
@@ -84,7 +94,7 @@ private:
     constexpr auto walk_to_event(Sink& sink) -> bool {
         auto const& e = event;
         // Lost packets may hide where tracing ended: PKT-140, PKT-153.
-        bool const is_lost = !walk.is_known() && !walk.is_off();
+        bool const is_lost = !walk.is_known() && !walk.is_off() && has_branches;
         if (is_lost && e.enabled == trace::tracing::off) { walk.leave(sink); }
         if (e.what != trace::event_type::async_disabled) { cause = cause_of(e); }
         // Another event than those of a PSB+: the last PSB+ may have no end.
@@ -248,7 +258,7 @@ private:
     constexpr auto end_of_psb_plus(Sink& sink) -> bool {
         if (!event.has_ip) {
             if (walk.is_known()) { (void)walk.lose(gap_reason::damage); }
-            walk.leave(sink);
+            if (has_branches) { walk.leave(sink); }
             return true;
         }
         if (walk.is_known() && !walk.walk_until(event.ip, sink)) { return false; }

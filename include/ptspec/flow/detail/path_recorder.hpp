@@ -1,9 +1,26 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/flow/code.hpp>
 #include <ptspec/flow/sink.hpp>
 
 namespace ptspec::flow::detail {
+
+/// Branches are collected from several TNTs, to walk more of them at once.
+template <class Sink, class Code>
+inline constexpr bool merges_tnts = takes_paths<Sink> &&
+                                    changes_of<Code> == space_changes::at_paging;
+template <class Sink, class Code>
+inline constexpr bool uses_paths = takes_paths<Sink> &&
+                                   changes_of<Code> != space_changes::at_branches;
+
+/// What ended the walk to a branch.
+enum class walked : uint8_t {
+    branch,   ///< the branch was executed
+    waits,    ///< its TIP follows
+    lost,     ///< there is a gap
+    missing,  ///< code is missing that the caller wants to supply
+};
 
 /// A sink that counts edges in another sink, and records their path.
 template <class Sink>

@@ -38,6 +38,16 @@ template <class Sink>
 constexpr void report(block const& passed, Sink& sink) {
     report(passed, passed.count, passed.size, passed.last_length, sink);
 }
+/// Reports the instructions of a block before an IP. False if no instruction begins there.
+template <class Sink>
+constexpr auto report_before(block const& passed, uint64_t ip, Sink& sink) -> bool {
+    if (ip - passed.key.ip >= passed.size) { return false; }
+    unsigned const count = passed.count_before(ip);
+    if (count == 0) { return false; }
+    report(passed, count, static_cast<unsigned>(ip - passed.key.ip), passed.length_of(count - 1),
+           sink);
+    return true;
+}
 /// Reports a branch at the end of a block.
 template <class Sink>
 constexpr void report_edge([[maybe_unused]] block const& passed, [[maybe_unused]] uint64_t target,
