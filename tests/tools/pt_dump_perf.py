@@ -110,8 +110,11 @@ class Case(Folder):
         found, config = [], None
         text = self.dump("--streams", "--json", *arguments, self.write(data), **how)
         for one in map(json.loads, text.splitlines()):
-            if one.pop("event") == "config":
+            event = one.pop("event")
+            if event == "config":
                 config = one
+            elif event == "ctl":
+                config["ctl"] = one["value"]
             else:
                 found.append((one, config))
         return found
@@ -156,11 +159,11 @@ class RecordedFiles(Case):
                     "mtc": 1, "cyc": 0, "mtc_freq": 3, "cyc_thresh": 0, "tsc_ratio": "100/2",
                     "non_turbo": 12, "cpu": "6/78/3",
                     "errata": "bdm70,skd007,skd022,skd010,skl014,skl168",
-                    "perf_clock": "31,1789569706,18446744041015200657"})
+                    "perf_clock": "31,1789569706,18446744041015200657", "ctl": "0x300e70d"})
         text = self.dump("--streams", self.path).splitlines()
-        self.assertEqual([line.split()[0] for line in text], ["config", "stream", "stream"])
-        self.assertTrue(text[1].startswith("stream 0 idx=0 cpu=0 tid=3587 bytes=76400 pieces=1 "))
-        self.assertTrue(text[1].endswith(" comm=echo"))
+        self.assertEqual([line.split()[0] for line in text], ["config", "ctl", "stream", "stream"])
+        self.assertTrue(text[2].startswith("stream 0 idx=0 cpu=0 tid=3587 bytes=76400 pieces=1 "))
+        self.assertTrue(text[2].endswith(" comm=echo"))
 
     def test_the_clock_is_that_of_the_file_and_options_replace_it(self):
         name, trace = next(iter(FILES.items()))

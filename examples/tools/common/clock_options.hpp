@@ -29,10 +29,32 @@ struct conversion {
     }
 };
 
+/// Takes --ctl, which has also fields of the clocks: the options for these take precedence.
+/// Returns false when it is another option.
+inline auto take_ctl_option(tool::command_line& line, trace::clock_options& clock,
+                            given_options& given) -> bool {
+    using word = reg::ia32_rtit_ctl;
+    auto const option = line.argument();
+    if (!line.is("--ctl")) { return false; }
+    word const ctl{tool::parse_address(option, line.value())};
+    if (ctl.reserved_bits_set() != 0) {
+        throw tool::failure{option + " takes IA32_RTIT_CTL: " + tool::hex(ctl.raw) +
+                            " has reserved bits"};
+    }
+    given.ctl = ctl;
+    if (!given.mtc_freq) { clock.mtc_freq = static_cast<std::uint8_t>(ctl.get<word::MTCFreq>()); }
+    if (!given.cyc_thresh) {
+        clock.cyc_thresh = static_cast<std::uint8_t>(ctl.get<word::CycThresh>());
+    }
+    given.mtc_freq = given.cyc_thresh = true;
+    return true;
+}
+
 /// Takes an option with a rate of a clock. Returns false when it is another option.
 inline auto take_rate_option(tool::command_line& line, trace::clock_options& clock,
                              given_options& given) -> bool {
     constexpr std::uint64_t any32 = 0xFFFF'FFFF;
+    if (take_ctl_option(line, clock, given)) { return true; }
     if (line.is("--mtc-freq")) {
         given.mtc_freq = true;
         clock.mtc_freq = static_cast<std::uint8_t>(

@@ -27,6 +27,8 @@ constexpr auto name_of_gap(ptspec::flow::gap_reason why) -> std::string_view {
         case missing_call: return "missing-call";
         case endless_loop: return "endless-loop";
         case no_target: return "no-target";
+        case no_tnt: return "no-tnt";
+        case no_branches: return "no-branches";
         case missing_trace: return "missing-trace";
     }
     return "";

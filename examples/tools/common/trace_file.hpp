@@ -38,7 +38,10 @@ using namespace ptspec;
 /// How a stream was recorded. Unknown numbers are 0.
 struct recording {
     bool is_known = false;  ///< the members below are valid
-    bool has_tsc = false;   ///< the packets that are enabled
+    std::optional<reg::ia32_rtit_ctl> ctl{};
+    std::uint64_t unknown_config = 0;  ///< bits of the event's config that have no known meaning
+    std::string filter{};              ///< the address filters of the event
+    bool has_tsc = false;              ///< the packets that are enabled
     bool has_mtc = false;
     bool has_cyc = false;
     bool is_snapshot = false;
@@ -50,7 +53,8 @@ struct recording {
     friend auto operator==(recording const& one, recording const& two) -> bool {
         auto const& a = one.clock;
         auto const& b = two.clock;
-        return one.is_known == two.is_known && one.has_tsc == two.has_tsc &&
+        return one.is_known == two.is_known && one.ctl == two.ctl && one.filter == two.filter &&
+               one.unknown_config == two.unknown_config && one.has_tsc == two.has_tsc &&
                one.has_mtc == two.has_mtc && one.has_cyc == two.has_cyc &&
                one.is_snapshot == two.is_snapshot && one.model == two.model &&
                one.to_ns == two.to_ns && a.mtc_freq == b.mtc_freq && a.cyc_thresh == b.cyc_thresh &&
@@ -140,6 +144,7 @@ struct given_options {
     bool mtc_freq = false;
     bool cyc_thresh = false;
     bool quirks = false;
+    std::optional<reg::ia32_rtit_ctl> ctl{};
 };
 
 /// The clock of a stream: what the command line gave, and the rest from the file.
@@ -319,6 +324,10 @@ inline auto recording_of(perf_data::decoder_config const& config) -> recording {
     recording made;
     if (!config) { return made; }
     made.is_known = true;
+    // Linux sets TraceEn when it has set the rest.
+    made.ctl = config.ctl.with(ctl::TraceEn{true});
+    made.unknown_config = config.unknown_config;
+    made.filter = {reinterpret_cast<char const*>(config.filter.data()), config.filter.size()};
     made.has_tsc = config.ctl.get<ctl::TSCEn>();
     made.has_mtc = config.ctl.get<ctl::MTCEn>();
     made.has_cyc = config.ctl.get<ctl::CYCEn>();

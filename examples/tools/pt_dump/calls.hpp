@@ -18,7 +18,7 @@ public:
         : how_{how},
           code_{how.from != nullptr ? traced::traced_code{how.code->all, *how.from}
                                     : traced::traced_code{how.calls->code.images.spans()}},
-          walk_{code_, how.clock, found_} {}
+          walk_{code_, how.clock, trace_file::with_limits({}, how.given, how.from), found_} {}
 
     void feed(byte_view bytes) { walk_.feed(bytes); }
     void skip_gap() { walk_.skip_gap(); }

@@ -58,6 +58,7 @@ an option replaces what the file says:
   --time          add the time to each line of a listing, and times to a summary
   --mtc-freq N    IA32_RTIT_CTL.MTCFreq; 0 by default
   --cyc-thresh N  IA32_RTIT_CTL.CycThresh; 0 by default
+  --ctl VALUE     IA32_RTIT_CTL, in hexadecimal: both, and which packets --calls can expect
   --tsc-ratio B/A CPUID.15H: EBX/EAX
   --non-turbo R   the maximum non-turbo ratio, MSR_PLATFORM_INFO[15:8]
   --tsc-reference TSC
@@ -111,7 +112,9 @@ flags), reference (a TSC near the first piece) and comm (the name of the thread)
 pieces are of several threads; AUX area samples have the cpu, or the tid, as idx. The line `config`
 before it has layout (file or pipe of perf.data, or winipt), snapshot, the enabled packets tsc, mtc
 and cyc, and mtc_freq, cyc_thresh, tsc_ratio, non_turbo, cpu, its errata, and perf_clock in the form
-of the options.
+of the options. After it, the line `ctl` has IA32_RTIT_CTL as Linux set it for the event: `value`, and
+each field by its name in the manual; unknown_config, bits of the event's config that have no known
+meaning; and filter, its address filters.
 
 With --events a line is `OFFSET event field=value...`, with the offset of the packet that gave the
 event its name. An event that has its IP from a later FUP or TIP is printed when that comes. `-` is
@@ -178,7 +181,7 @@ the listing is null. Other lines have "event" instead of "packet": "sync", "resy
 with "skipped"; "error" with "code", "rule" and "text", and with "left" when the trace ends within a
 packet; "unknown" with "len"; "gap" with "missing" and "aux"; "partial" with "size"; "end" with
 "packets", "errors" and "resyncs". With several files or streams, {"event":"file","file":NAME}
-precedes the objects of each. With --streams, "event" is "config" or "stream". With --events,
+precedes the objects of each. With --streams, "event" is "config", "ctl" or "stream". With --events,
 "event" is the name of the event without !, types and states are strings, and "damage" and "note"
 have also "text". With --time there are "time", "relative" or "guest", "earliest", "latest" (null:
 not limited) and "ns". With --summary there is one object for each file: "file", "bytes", "packets",

@@ -6,6 +6,8 @@
 #include "report.hpp"
 #include "../common/trace_file.hpp"
 
+#include <ptspec/print/word.hpp>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -79,6 +81,22 @@ void add_config(Fields fields, trace_file::container const& file,
                         std::to_string(how.to_ns.zero));
 }
 
+/// IA32_RTIT_CTL, each field by its name, and what else the event says.
+template <class Fields>
+void add_ctl(Fields fields, trace_file::recording const& how) {
+    fields.hex("value", how.ctl->raw);
+    print::for_each_field(*how.ctl, [&](print::field_value const& one) {
+        auto const name = one.facts->row.name;
+        fields.number({name.data(), name.size()}, one.value);
+    });
+    if (how.unknown_config != 0) {
+        fields.hex("unknown_config", how.unknown_config);
+    } else {
+        fields.nothing("unknown_config");
+    }
+    add_known(fields, "filter", tool::one_line(how.filter));
+}
+
 template <class Fields>
 void add_stream(Fields fields, trace_file::stream const& one) {
     fields.number("idx", one.idx);
@@ -122,6 +140,11 @@ inline void list_streams(trace_file::container const& file, settings const& how,
                 text += R"({"event":"config")";
                 detail::add_config(json_fields{text}, file, one->how);
                 text += "}\n";
+                if (one->how.ctl) {
+                    text += R"({"event":"ctl")";
+                    detail::add_ctl(json_fields{text}, one->how);
+                    text += "}\n";
+                }
             }
             text += R"({"event":"stream")";
             json_fields{text}.number("stream", one->number);
@@ -132,6 +155,11 @@ inline void list_streams(trace_file::container const& file, settings const& how,
                 text += "config";
                 detail::add_config(listing::text_fields{text}, file, one->how);
                 text += '\n';
+                if (one->how.ctl) {
+                    text += "ctl";
+                    detail::add_ctl(listing::text_fields{text}, one->how);
+                    text += '\n';
+                }
             }
             text += "stream " + std::to_string(one->number);
             detail::add_stream(listing::text_fields{text}, *one);

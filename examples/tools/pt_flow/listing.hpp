@@ -108,6 +108,11 @@ public:
     using listing::listing;
 
     [[nodiscard]] auto wants() const -> wanted override { return {.edges = true}; }
+    void gap(flow::gap const& one) override {
+        listing::gap(one);
+        bool const is_tip = one.why == flow::gap_reason::no_tnt && one.to_is_target;
+        if (is_shown && is_tip) { to_.text("edge - ").hex(one.to).end(); }
+    }
     void edge(flow::edge const& one) override {
         if (!is_shown) { return; }
         to_.text("edge ").hex(one.from).text(" ").hex(one.to);

@@ -2,12 +2,14 @@
 
 // pt_flow: the executed instructions of a trace. See `pt_flow --help`.
 
+#include "../common/traced/filters.hpp"
 #include "../common/traced/processes.hpp"
 #include "call_tree.hpp"
 #include "covered.hpp"
 #include "folded_stacks.hpp"
 #include "listing.hpp"
 #include "options.hpp"
+#include "../common/walk_limits.hpp"
 #include "recordings.hpp"
 #include "walk.hpp"
 #include "../common/recorded/recording.hpp"
@@ -90,6 +92,10 @@ How the trace is read; of a perf.data file this is known:
   --ret pop|keep            whether a RET that is not compressed pops a return address. By default
                             it does; where trace and code then do not match and no time is needed,
                             a part is also walked with `keep`. What fits better is said on stderr
+  --ctl VALUE               IA32_RTIT_CTL of a raw trace, in hexadecimal. Without BranchEn the trace
+                            is one gap (no-branches). With DisTNT, code is known up to a branch
+                            whose outcome is not certain: a conditional one, or a RET that may be
+                            compressed (no-tnt). A perf.data file says it itself
   --mtc-freq N, --cyc-thresh N, --tsc-ratio B/A, --non-turbo R, --tsc-reference TSC, --guest,
   --guest-tsc OFFSET,MULTIPLIER, --monotonic, --tsc-hz HZ, --perf-clock SHIFT,MULT,ZERO
                             for times: see pt_dump --help
@@ -101,7 +107,8 @@ a perf.data file are the times of perf.
 A line `gap REASON offset=O from=F to=T` is printed where it is not known what was executed: packets
 were lost (overflow), the trace is damaged (damage), code is not in an image (missing-code) or is no
 instruction (no-instruction), a RET returns from a CALL that is in a gap (missing-call), or trace
-and code do not match (wrong-turn, endless-loop, no-target).
+and code do not match (wrong-turn, endless-loop, no-target). Or the trace has no packets for it: see
+--ctl. `edge - TO` after a gap no-tnt is the target of an indirect branch.
 
 Example:
   $ printf 'psb\nfup ip=0x1000\npsbend\ntnt.8 bits=T\n' | pt_asm | pt_flow -
@@ -182,6 +189,7 @@ auto print_raw(settings& given, trace_file::opened& in, tool::output& out) -> in
     }
     tool::progress bar{bytes->bytes().size()};
     auto how = given.walk;
+    how.options = trace_file::with_limits(how.options, given.given, nullptr);
     how.bar = &bar;
     std::vector<pt_flow::stretch> all;
     all.emplace_back(0).add(bytes->bytes());
@@ -282,6 +290,7 @@ auto walk_of(settings const& given, trace_file::stream const& of) -> pt_flow::wa
     how.clock = trace_file::clock_of(of, how.clock, given.given);
     how.clock.guest_tsc.near_by = how.clock.tsc_reference;
     how.options.quirks = how.clock.quirks;
+    how.options = trace_file::with_limits(how.options, given.given, &of);
     if (!how.to_ns.is_known()) { how.to_ns.perf = of.how.to_ns; }
     return how;
 }
@@ -292,7 +301,8 @@ auto print_perf_data(settings const& given, trace_file::container const& file, t
     std::vector<source> all;
     for (auto const* const one : file.selected(given.stream)) {
         if (given.tid && one->tid != given.tid) { continue; }
-        auto const how = walk_of(given, *one);
+        auto how = walk_of(given, *one);
+        how.options = traced::with_filters(how.options, in, one->how);
         auto const walk_it = [&given, &in, one, how](auto& to, auto jobs, auto* bar) {
             auto with = how;
             with.jobs = jobs;

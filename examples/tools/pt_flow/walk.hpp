@@ -200,7 +200,8 @@ void walk_in_threads(std::vector<stretch>& all, Code const& code, walk_settings 
     std::vector<piece> parts;
     for (auto& one : all) {
         auto const bytes = one.whole();
-        flow::parts const cut{borrowed_bytes{bytes.data(), bytes.size()}, bytes.size() / grain + 1,
+        auto const count = how.options.has_branches ? bytes.size() / grain + 1 : 1;
+        flow::parts const cut{borrowed_bytes{bytes.data(), bytes.size()}, count,
                               how.options.quirks};
         bool is_after_gap = one.is_after_gap();
         for (auto const& part : cut) {

@@ -39,6 +39,8 @@ and so may OUT.html for standard output.
   --tsc-ratio B/A    CPUID.15H EBX/EAX, the ratio of the TSC to the crystal clock, as in 168/2
   --non-turbo R      MSR_PLATFORM_INFO[15:8], the ratio of the TSC to the bus clock
   --cyc-thresh N     IA32_RTIT_CTL.CycThresh, 0 to 15
+  --ctl VALUE        IA32_RTIT_CTL, in hexadecimal: which packets the trace can have, and these
+                     fields
   --tsc-hz HZ        the frequency of the TSC: the page then has seconds instead of ticks
   --calls            draw also the calls of each thread of a perf.data file, whose records name the
                      files with code, or of a raw trace, with code from these options:
@@ -271,7 +273,8 @@ public:
                                   return how_.calls.code.images.names();
                               }};
         traced::traced_code code{how_.calls.code.images.spans()};
-        calls::walk steps{code, how_.clock, found};
+        auto const limits = trace_file::with_limits({}, how_.given, nullptr);
+        calls::walk steps{code, how_.clock, limits, found};
         for_each_raw_piece(from, false, [&](byte_view bytes) { steps.feed(bytes); });
         steps.finish();
         return text(of, found, [this](calls::thread_id, calls::bar const& one) {
@@ -284,7 +287,8 @@ public:
                                   return code.names_of(thread);
                               }};
         auto const clock = trace_file::clock_of(from, how_.clock, how_.given);
-        calls::walk_stream(from, code, clock, found);
+        auto const limits = trace_file::with_limits({}, how_.given, &from);
+        calls::walk_stream(from, code, clock, limits, found);
         return text(of, found, [&](calls::thread_id thread, calls::bar const& one) {
             return code.name_of(thread, one);
         });

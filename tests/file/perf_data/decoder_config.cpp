@@ -97,6 +97,26 @@ TEST_CASE("the masks of AUXTRACE_INFO tell where bits of the event are") {
     });
 }
 
+TEST_CASE("address filters are ADDRn_CFG (REG-058, REG-068)") {
+    CHECK_TWICE([](auto value) {
+        // FILTER_STR_LEN, the filters with a NUL, padded to 8 bytes, CAP_EVENT_TRACE.
+        auto const with = [&](auto const& filters, uint64_t size, auto padding) {
+            auto const record = perf_record(
+                70, 0,
+                join(u32(1), u32(0), u64(8), u64(31), u64(1), u64(0), u64(1), u64(0x400),
+                     u64(0x800), u64(0), u64(0), u64(0), u64(0x200), u64(0x3'C000), u64(168),
+                     u64(2), u64(2), u64(24), u64(size), filters, padding, u64(1)));
+            auto const all = value(perf_pipe(attr(8, 0, 0), record));
+            auto const got = decoder_config_of(open(all));
+            return got.filter.size() == size ? got.ctl.raw >> 32 : 0;
+        };
+        return with(letters("filter 0x1000/16,stop 32/8@/b"), 29, bytes(0, 0, 0)) == 0x21 &&
+               with(letters("filter 1/1 filter 2/2 stop 3/3 filter 4/4 stop 5/5"), 50,
+                    bytes(0, 0, 0, 0, 0, 0)) == 0x1211 &&
+               with(letters("start 0x1000/16"), 15, bytes(0)) == 0;
+    });
+}
+
 TEST_CASE("a bit of the event that means nothing is reported") {
     CHECK_TWICE([](auto value) {
         auto const all = value(perf_pipe(attr(8, 0x101 | uint64_t{1} << 63, 0), info()));

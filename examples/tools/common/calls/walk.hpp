@@ -6,6 +6,8 @@
 #include "names.hpp"
 #include "recorder.hpp"
 #include "../trace_file.hpp"
+#include "../walk_limits.hpp"
+#include "../traced/filters.hpp"
 #include "../traced/options.hpp"
 #include "../traced/processes.hpp"
 
@@ -70,11 +72,12 @@ struct located_code {
 /// Walks a trace that comes in pieces.
 class walk {
 public:
-    walk(traced::traced_code& from, trace::clock_options const& how, recorder& to)
-        : code_{from, to},
-          how_{.quirks = how.quirks},
-          to_{to},
-          walker_{std::in_place, code_, cache_, how_, trace::clock{how}} {
+    /// `options` has what the trace can have.
+    walk(traced::traced_code& from, trace::clock_options const& how,
+         flow::walk_options const& options, recorder& to)
+        : code_{from, to}, how_{options}, to_{to} {
+        how_.quirks = how.quirks;
+        walker_.emplace(code_, cache_, how_, trace::clock{how});
         to.set_one_thread(from.is_one_thread());
         from.ends.symbols_of = [&to](thread_id thread) { return &to.symbols_of_thread(thread); };
     }
@@ -112,7 +115,7 @@ private:
     std::vector<flow::block> blocks_ = std::vector<flow::block>(std::size_t{1} << 16);
     flow::block_cache cache_{blocks_.data(), blocks_.size()};
     std::uint64_t end_ = 0;
-    std::optional<flow::walker<located_code, trace::clock>> walker_;
+    std::optional<flow::walker<located_code, trace::clock>> walker_{};
 };
 
 /// The code of a perf.data file.
@@ -146,9 +149,12 @@ inline void require_processes(trace_file::container const& of, options const& ho
 
 /// Walks a stream of a perf.data file.
 inline void walk_stream(trace_file::stream const& of, process_code& in,
-                        trace::clock_options const& how, recorder& to) {
+                        trace::clock_options const& how, flow::walk_options const& options,
+                        recorder& to) {
     traced::traced_code code{in.all, of};
-    walk steps{code, how, to};
+    auto limits = options;
+    limits.quirks = how.quirks;
+    walk steps{code, how, traced::with_filters(limits, in.all, of.how), to};
     trace_file::for_each_piece(
         of, [&](byte_view bytes) { steps.feed(bytes); },
         [&](trace_file::gap const&) { steps.skip_gap(); }, [](trace_file::partial const&) {});

@@ -106,6 +106,26 @@ public:
         });
         return made;
     }
+    /// Adds the places of a part of a file in all processes, each once.
+    void add_places_of(std::string const& path, std::uint64_t offset, std::uint64_t size,
+                       std::vector<flow::ip_range>& to) const {
+        std::lock_guard const held{lock_};
+        auto const add = [&](std::uint64_t start, mapped const& where) {
+            auto const first = std::max(offset, where.offset);
+            auto const end = std::min(offset + size, where.offset + where.size);
+            if (!is_path(where.path, path) || first >= end) { return; }
+            auto const at = start + (first - where.offset);
+            flow::ip_range const range{at, at + (end - first - 1)};
+            bool const is_known = std::any_of(to.begin(), to.end(), [&](auto const& one) {
+                return one.first == range.first && one.last == range.last;
+            });
+            if (!is_known) { to.push_back(range); }
+        };
+        (void)spaces_.any_process([&](std::uint32_t process) {
+            spaces_.each_mapping(process, {}, add);
+            return false;
+        });
+    }
     /// The file with code of a process.
     auto module_at(std::uint32_t process, std::uint64_t address, std::uint32_t image)
         -> std::optional<module> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/file/perf_data/address_filter.hpp>
 #include <ptspec/file/perf_data/clock.hpp>
 #include <ptspec/file/perf_data/reader.hpp>
 #include <ptspec/file/perf_data/session.hpp>
@@ -17,10 +18,10 @@ namespace ptspec::file::perf_data {
 struct [[nodiscard]] decoder_config {
     read_status result{};
     auxtrace_info_record info{};
-    byte_view filter{};  ///< the address filters, as text
+    byte_view filter{};  ///< the address filters, as text: `address_filter_reader`
     event_attr event{};  ///< of the PMU intel_pt
     /// IA32_RTIT_CTL as Linux set it for the event: the packets that are enabled, MTCFreq,
-    /// CycThresh, PSBFreq, OS and User. `config::config_of` converts it.
+    /// CycThresh, PSBFreq, OS, User and ADDRn_CFG. `config::config_of` converts it.
     reg::ia32_rtit_ctl ctl{};
     uint64_t unknown_config = 0;   ///< bits of `event.config` without a known meaning
     bool has_event_trace = false;  ///< the processor has event trace; false in old files
@@ -37,8 +38,8 @@ struct [[nodiscard]] decoder_config {
 namespace detail {
 
 /// IA32_RTIT_CTL for an event. `info` has the places of some bits in `config`.
-constexpr auto ctl_of(event_attr const& event, auxtrace_info_record const& info) noexcept
-    -> reg::ia32_rtit_ctl {
+constexpr auto ctl_of(event_attr const& event, auxtrace_info_record const& info,
+                      byte_view filter) noexcept -> reg::ia32_rtit_ctl {
     using flags = attr_flags;
     uint64_t const bits = event.config;
     auto made = config::from_perf_unchecked(
@@ -52,6 +53,12 @@ constexpr auto ctl_of(event_attr const& event, auxtrace_info_record const& info)
     uint64_t const freq = info.MTC_FREQ_BITS;
     made.mtc_every = cpu::mtc_period::encoded(
         wrapped{freq == 0 ? 0 : (bits & freq) >> lowest_bit(freq)});
+    address_filter_reader filters{filter};
+    for (auto& one : made.addr) {
+        auto const next = filters.next();
+        if (!next) { break; }
+        one = next.is_stop ? reg::addr_cfg::trace_stop : reg::addr_cfg::filter;
+    }
     return config::ctl_of(made);
 }
 
@@ -90,7 +97,7 @@ constexpr auto fits_32(uint64_t value) noexcept -> bool { return value <= 0xFFFF
         made.result = {read_error::no_intel_pt_event, found.offset};
         return made;
     }
-    made.ctl = detail::ctl_of(made.event, info.value);
+    made.ctl = detail::ctl_of(made.event, info.value, made.filter);
     made.unknown_config = made.event.config &
                           ~(config::perf_config_bits | info->TSC_BIT | info->NORETCOMP_BIT |
                             info->MTC_BIT | info->MTC_FREQ_BITS | info->CYC_BIT);
