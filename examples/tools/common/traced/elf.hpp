@@ -6,6 +6,7 @@
 // ignored.
 
 #include "../tool.hpp"
+#include "function_parts.hpp"
 
 #include <ptspec/base/address.hpp>
 #include <ptspec/base/bytes.hpp>
@@ -30,15 +31,6 @@ struct elf_segment {
     std::uint64_t offset = 0;  ///< in the file
     byte_view bytes{};
     bool is_executable = false;
-};
-struct elf_symbol {
-    std::uint64_t address = 0;
-    std::uint64_t size = 0;  ///< 0: unknown
-    std::string name{};
-    bool is_weak = false;
-    bool is_global = false;
-    bool is_label = false;  ///< STT_NOTYPE, as assembler code without .type has
-    bool has_size = true;   ///< else `size` is an upper limit
 };
 
 /// A view of an ELF file. It borrows the bytes.
@@ -191,6 +183,11 @@ private:
         for (auto const& one : sections_) {
             if (one.type == symtab || one.type == dynsym) { read_symbols(one); }
         }
+        find_parts(symbols_, 0, [&](called_addresses& called) {
+            for (auto const& one : segments_) {
+                if (one.is_executable) { called.read(one.bytes, one.address); }
+            }
+        });
         choose_names();
         read_plt();
         choose_names();
@@ -236,11 +233,16 @@ private:
     }
     void read_symbols(section const& in) {
         auto const count = part(in.offset, in.size).size() / symbol_size();
+        std::uint32_t unit = 0;
         for (std::uint64_t i = 0; i < count; ++i) {
             auto const at = in.offset + i * symbol_size();
-            constexpr unsigned function = 2, indirect_function = 10, global = 1, weak = 2;
+            constexpr unsigned function = 2, source = 4, indirect_function = 10;
+            constexpr unsigned global = 1, weak = 2;
             auto const info = number(at + (is_wide_ ? 4 : 12), 1);
             auto const kind = info & 15;
+            // The local symbols of a source file follow its name. Those after an empty name were
+            // global in their files.
+            if (kind == source) { unit = symbol_name(in, i).empty() ? 0 : ++units_; }
             auto const defined_in = number(at + (is_wide_ ? 6 : 14), 2);
             auto const* const in_section = section_at(defined_in);
             bool const is_function = kind == function || kind == indirect_function;
@@ -256,8 +258,14 @@ private:
                 address - in_section->address < in_section->size) {
                 size = in_section->size - (address - in_section->address);
             }
-            symbols_.push_back({address, size, std::string{name}, info >> 4 == weak,
-                                info >> 4 == global, is_label, has_size});
+            symbols_.push_back({.address = address,
+                                .size = size,
+                                .name = std::string{name},
+                                .is_weak = info >> 4 == weak,
+                                .is_global = info >> 4 == global,
+                                .is_label = is_label,
+                                .has_size = has_size,
+                                .unit = info >> 4 == 0 ? unit : 0});
         }
     }
     /// Names the entries of procedure linkage tables, `NAME@plt`: by the slot of the global offset
@@ -276,7 +284,8 @@ private:
             for (std::size_t at = 0; at + entry <= code.size(); at += entry) {
                 auto const slot = slots.find(slot_of(code.from(at).first(entry), one.address + at));
                 if (slot == slots.end()) { continue; }
-                made.push_back({one.address + at, entry, slot->second + "@plt"});
+                made.push_back(
+                    {.address = one.address + at, .size = entry, .name = slot->second + "@plt"});
             }
         }
         symbols_.insert(symbols_.end(), made.begin(), made.end());
@@ -334,6 +343,7 @@ private:
     std::uint64_t global_offset_table_ = 0;
     unsigned type_ = 0;
     std::size_t names_ = 0;
+    std::uint32_t units_ = 0;  ///< source files that symbols name
     byte_view build_id_{};
     std::vector<section> sections_{};
     std::vector<elf_segment> segments_{};

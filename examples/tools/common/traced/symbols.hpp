@@ -14,13 +14,29 @@
 
 namespace traced {
 
+/// The symbol that contains an address, and all addresses with the same answer.
+struct function_range {
+    std::uint64_t start = 0;
+    std::uint64_t end = 0;    ///< after the last address
+    std::uint64_t entry = 0;  ///< the start of the function that this is, or is a part of
+    elf_symbol const* symbol = nullptr;  ///< nullptr: no function is known here; `entry` is 0
+
+    [[nodiscard]] auto contains(std::uint64_t address) const -> bool {
+        return address - start < end - start;
+    }
+};
+
 /// Names of functions, by address.
 class symbols {
 public:
     /// Adds the symbols of a file. Their addresses in memory are `offset` higher than in the file.
     void add(elf_file const& of, std::uint64_t offset) {
         for (auto const& one : of.symbols()) {
-            all_.push_back({one.address + offset, one.size, tool::one_line(one.name)});
+            all_.push_back(one);
+            auto& added = all_.back();
+            added.address += offset;
+            added.name = tool::one_line(one.name);
+            if (added.part_of) { *added.part_of += offset; }
         }
     }
     /// Adds a text with a line `START SIZE NAME` for each function, in hexadecimal: the map of a
@@ -30,7 +46,7 @@ public:
             auto const start = take_hex(line);
             auto const size = take_hex(line);
             if (start && size && !line.empty()) {
-                all_.push_back({*start, *size, tool::one_line(line)});
+                all_.push_back({.address = *start, .size = *size, .name = tool::one_line(line)});
             }
         });
     }
@@ -38,6 +54,8 @@ public:
     /// module after the name: /proc/kallsyms. Other lines, and other symbols than functions, are
     /// ignored.
     void add_kallsyms(std::string_view text) {
+        auto const first = all_.size();
+        std::map<std::string_view, std::uint32_t> modules;
         tool::for_each_line(text, [&](std::string_view line) {
             auto const address = take_hex(line);
             constexpr std::string_view functions = "tTwW";
@@ -46,8 +64,16 @@ public:
                                      functions.find(line[0]) != std::string_view::npos;
             if (!is_function) { return; }
             line.remove_prefix(2);
-            all_.push_back({*address, 0, tool::one_line(line.substr(0, line.find('\t')))});
+            auto const name = line.substr(0, line.find('\t'));
+            auto const module = modules.try_emplace(line.substr(name.size()),
+                                                    static_cast<std::uint32_t>(modules.size()) + 1);
+            all_.push_back({.address = *address,
+                            .name = tool::one_line(name),
+                            .has_size = false,
+                            .unit = module.first->second});
         });
+        // Kernels are not compiled with -hot-cold-split: a NAME.cold.N is always a part.
+        find_parts(all_, first, [](called_addresses&) {});
     }
     /// Adds a mapped file: `size` bytes from `offset` of it are at `start`.
     void add_file(std::string const& path, std::uint64_t start, std::uint64_t size,
@@ -67,37 +93,38 @@ public:
     void sort() {
         tool::stable_sort(
             all_, [](auto const& one, auto const& two) { return one.address < two.address; });
-        find_cold_parts();
+        find_ranges();
     }
     /// Sets the symbols of the kernel: of addresses in the upper half.
     void set_kernel(symbols const& of) { kernel_ = &of; }
     /// The function that contains an address, or nullptr. A function of unknown size ends at the
     /// next one.
     [[nodiscard]] auto at(std::uint64_t address) const -> elf_symbol const* {
-        if (is_of_kernel(address)) { return kernel_->at(address); }
-        auto next = first_after(address);
-        if (next == all_.begin()) { return nullptr; }
-        --next;
-        bool const is_in = next->size == 0 || address - next->address < next->size;
-        return is_in ? &*next : nullptr;
+        return function_at(address).symbol;
     }
-    /// The function that contains an address, with the addresses up to its end. Between functions,
-    /// the addresses up to the next one. The cold part of a function belongs to it.
-    [[nodiscard]] auto function_at(std::uint64_t address) const -> flow::function {
-        if (is_of_kernel(address)) { return kernel_->function_at(address); }
-        auto const next = first_after(address);
-        auto const end = next != all_.end()   ? next->address
-                         : kernel_ != nullptr ? std::uint64_t{1} << 63
-                                              : ~std::uint64_t{0};
-        if (next == all_.begin()) { return {0, 0, end, false}; }
-        auto const& found = next[-1];
-        auto const after = found.address + found.size;
-        if (found.size == 0 || address < after) {
-            auto const cold = cold_parts_.find(found.address);
-            return {cold == cold_parts_.end() ? found.address : cold->second, found.address,
-                    found.size == 0 ? end : std::min(end, after)};
+    /// The function that contains an address, and the range of addresses for which this is the
+    /// answer: of a function that another one interrupts, the part around the address; between
+    /// functions, the part without any. A label in a function of known size is a part of it.
+    [[nodiscard]] auto function_at(std::uint64_t address) const -> function_range {
+        bool const is_upper = address >> 63 != 0;
+        if (kernel_ != nullptr && is_upper) {
+            auto made = kernel_->function_at(address);
+            made.start = std::max(made.start, std::uint64_t{1} << 63);
+            return made;
         }
-        return {after, after, end, false};
+        auto const next = std::upper_bound(
+            ranges_.begin(), ranges_.end(), address,
+            [](std::uint64_t value, auto const& one) { return value < one.start; });
+        function_range made;
+        made.end = next == ranges_.end() ? ~std::uint64_t{0} : next->start;
+        if (kernel_ != nullptr) { made.end = std::min(made.end, std::uint64_t{1} << 63); }
+        if (next == ranges_.begin()) { return made; }
+        auto const& found = *std::prev(next);
+        made.start = found.start;
+        if (found.symbol == no_symbol) { return made; }
+        made.symbol = &all_[found.symbol];
+        made.entry = found.entry;
+        return made;
     }
 
 private:
@@ -112,49 +139,65 @@ private:
         return value;
     }
 
-    [[nodiscard]] auto is_of_kernel(std::uint64_t address) const -> bool {
-        return kernel_ != nullptr && address >> 63 != 0;
-    }
-    [[nodiscard]] auto first_after(std::uint64_t address) const
-        -> std::vector<elf_symbol>::const_iterator {
-        return std::upper_bound(
-            all_.begin(), all_.end(), address,
-            [](std::uint64_t value, auto const& one) { return value < one.address; });
-    }
-    /// Compilers name the part of `f` that rarely executes `f.cold`. If several functions have the
-    /// name, it is a part of the nearest.
-    void find_cold_parts() {
-        constexpr std::string_view suffix = ".cold";
-        std::map<std::string_view, std::vector<elf_symbol const*>> parts;
-        for (auto const& one : all_) {
-            std::string_view const name{one.name};
-            if (name.ends_with(suffix)) {
-                parts[name.substr(0, name.size() - suffix.size())].push_back(&one);
-            }
-        }
-        if (parts.empty()) { return; }
-        std::map<std::uint64_t, std::uint64_t> distances;
-        for (auto const& one : all_) {
-            auto const found = parts.find(one.name);
-            if (found == parts.end()) { continue; }
-            for (auto const* const part : found->second) {
-                auto const distance = one.address < part->address ? part->address - one.address
-                                                                  : one.address - part->address;
-                auto const [at, is_new] = distances.try_emplace(part->address, distance);
-                if (!is_new && at->second <= distance) { continue; }
-                at->second = distance;
-                cold_parts_[part->address] = one.address;
-            }
-        }
-    }
-
     struct file {
         std::uint64_t size;
         std::uint64_t offset;
         std::string name;
     };
+    /// From `start` to the next range.
+    struct range {
+        std::uint64_t start;
+        std::size_t symbol;
+        std::uint64_t entry;
+    };
+    static constexpr std::size_t no_symbol = ~std::size_t{0};
+
+    /// Makes ranges that do not overlap: where functions do, the one that begins last counts.
+    void find_ranges() {
+        struct open_function {
+            std::size_t symbol;
+            std::uint64_t end;
+            std::uint64_t entry;
+        };
+        std::vector<open_function> open;
+        ranges_.clear();
+        auto const begin_range = [&](std::uint64_t start) {
+            auto const what = open.empty() ? range{start, no_symbol, 0}
+                                           : range{start, open.back().symbol, open.back().entry};
+            if (!ranges_.empty() && ranges_.back().start == start) {
+                ranges_.back() = what;
+            } else if (ranges_.empty() || ranges_.back().symbol != what.symbol) {
+                ranges_.push_back(what);
+            }
+        };
+        // Ends those that end up to an address. Those below them that end earlier count no more.
+        auto const end_up_to = [&](std::uint64_t address) {
+            while (!open.empty() && open.back().end <= address) {
+                auto const end = open.back().end;
+                while (!open.empty() && open.back().end <= end) { open.pop_back(); }
+                begin_range(end);
+            }
+        };
+        auto const has_size = [&](std::size_t i) { return all_[i].has_size && all_[i].size != 0; };
+        for (std::size_t i = 0; i < all_.size(); ++i) {
+            auto const& one = all_[i];
+            end_up_to(one.address);
+            while (!open.empty() && !has_size(open.back().symbol)) { open.pop_back(); }
+            auto const limit = ~std::uint64_t{0} - one.address;
+            auto end = one.size == 0 ? ~std::uint64_t{0} : one.address + std::min(one.size, limit);
+            auto entry = one.part_of.value_or(one.address);
+            if (!open.empty() && !has_size(i)) {
+                end = std::min(end, open.back().end);
+                if (one.is_label) { entry = open.back().entry; }
+            }
+            open.push_back({i, end, entry});
+            begin_range(one.address);
+        }
+        end_up_to(~std::uint64_t{0});
+    }
+
     std::vector<elf_symbol> all_{};
-    std::unordered_map<std::uint64_t, std::uint64_t> cold_parts_{};  ///< entries, by address
+    std::vector<range> ranges_{};
     std::map<std::uint64_t, file> files_{};
     symbols const* kernel_ = nullptr;
 };
@@ -163,6 +206,8 @@ private:
 class address_names {
 public:
     explicit address_names(symbols const& of) : of_{of} {}
+    address_names(address_names const&) = delete;
+    auto operator=(address_names const&) -> address_names& = delete;
 
     /// `name`, `name+0xOFFSET`, `file+0xOFFSET`, or the address. It is valid until the next call.
     auto of(std::uint64_t address) -> std::string const& {
@@ -171,16 +216,30 @@ public:
         if (is_new) { kept->second = made(address); }
         return kept->second;
     }
+    /// The function that contains an address, with the addresses for which it is the answer.
+    auto range_at(std::uint64_t address) -> function_range const& {
+        if (last_->contains(address)) { return *last_; }
+        auto& kept = ranges_[address / 64 % ranges_.size()];
+        if (!kept.contains(address)) { kept = of_.function_at(address); }
+        last_ = &kept;
+        return kept;
+    }
+    /// The start of the function that contains an address; 0: not known. It is that of the symbol:
+    /// `range_at(address).entry` is the function that the symbol is a part of.
+    auto function_of(std::uint64_t address) -> std::uint64_t {
+        auto const* const found = range_at(address).symbol;
+        return found == nullptr ? 0 : found->address;
+    }
     /// The function that contains an address, or nullptr.
-    [[nodiscard]] auto function_at(std::uint64_t address) const -> elf_symbol const* {
-        return of_.at(address);
+    auto function_at(std::uint64_t address) -> elf_symbol const* {
+        return range_at(address).symbol;
     }
 
 private:
     static constexpr std::size_t max_kept = 65536;
 
-    [[nodiscard]] auto made(std::uint64_t address) const -> std::string {
-        auto const* const found = of_.at(address);
+    [[nodiscard]] auto made(std::uint64_t address) -> std::string {
+        auto const* const found = range_at(address).symbol;
         if (found == nullptr) {
             auto place = of_.place_of(address);
             return place.empty() ? tool::hex(address) : place;
@@ -191,6 +250,8 @@ private:
 
     symbols const& of_;
     std::unordered_map<std::uint64_t, std::string> kept_{};
+    std::vector<function_range> ranges_ = std::vector<function_range>(1024);
+    function_range const* last_ = ranges_.data();
 };
 
 /// A cache of the functions that contain addresses. It borrows the symbols.
@@ -215,9 +276,14 @@ private:
     auto find(std::uint64_t address) -> entry const& {
         auto& kept = kept_[(address ^ address >> bits) % count];
         if (kept.address != address || kept.where.end == 0) [[unlikely]] {
-            kept = {address, of_->function_at(address), is_switch(address)};
+            kept = {address, function_of(of_->function_at(address)), is_switch(address)};
         }
         return kept;
+    }
+    /// Code without a symbol may be several functions.
+    static auto function_of(function_range const& of) -> flow::function {
+        bool const has_symbol = of.symbol != nullptr;
+        return {has_symbol ? of.entry : of.start, of.start, of.end, has_symbol};
     }
     [[nodiscard]] auto is_switch(std::uint64_t address) const -> bool {
         constexpr std::string_view known[] = {

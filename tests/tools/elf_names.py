@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""The names of functions in files of compilers and linkers, compared with nm and objdump.
+
+    elf_names.py ELF_NAMES
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import skips  # noqa: E402
+from folder import Folder  # noqa: E402
+
+ELF_NAMES = sys.argv.pop(1)
+CLANG = next(filter(shutil.which, ("clang++-19", "clang++", "clang++-14")), None)
+
+# Functions with code that rarely executes: a report, an exception, and the clean-up of objects.
+COLD = b"""
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+__attribute__((noinline, cold)) void report(int x) { std::printf("%d\\n", x); }
+struct object { ~object(); int value; };
+object::~object() { std::puts("end"); }
+__attribute__((noinline)) int throws(int x) {
+    if (x == 7) {
+        report(x);
+        std::string s = std::to_string(x);
+        std::puts(s.c_str());
+        throw std::runtime_error(s);
+    }
+    return x * 3;
+}
+__attribute__((noinline)) int cleans(int x) {
+    object one{x};
+    if (x > 3) { throw 1; }
+    return throws(x) + (__builtin_expect(x < 0, 0) ? (report(x), __builtin_trap(), 0) : x);
+}
+int main(int count, char**) {
+    try { for (int i = 0; i < 8; ++i) { std::printf("%d\\n", cleans(i + count)); } }
+    catch (...) { std::puts("caught"); }
+    try { throws(7); } catch (std::exception& one) { std::puts(one.what()); }
+}
+"""
+# A function of one file, with the name of one in another file.
+SAME = b"""
+extern "C" int printf(char const*, ...);
+__attribute__((noinline, cold)) static void report(int x) { printf("NAME %d", x); }
+__attribute__((noinline)) static int same(int x) {
+    if (__builtin_expect(x == 7, 0)) { report(x); report(x + 1); return 4; }
+    return x * 3;
+}
+int NAME(int x) { return same(x) + same(x + 1); }
+"""
+
+
+def said(*command):
+    return subprocess.run([*map(str, command)], capture_output=True, text=True, check=True).stdout
+
+
+class Names(Folder):
+    def ranges(self, path):
+        """(start, end, entry, name) of all ranges with a name."""
+        return [(int(start, 16), int(end, 16), int(entry, 16), name) for start, end, entry, name in
+                (line.split(" ", 3) for line in said(ELF_NAMES, path).splitlines())]
+
+    def addresses(self, path):
+        """The addresses of each name, by nm."""
+        made = {}
+        for at, name in re.findall(r"^(\w+) \w (\S+)$", said("nm", path), re.M):
+            made.setdefault(name, set()).add(int(at, 16))
+        return made
+
+
+class Parts(Names):
+    def check_parts(self, path, suffix):
+        """A symbol with this suffix is a part of the function that jumps into it, and of none if
+        a CALL enters it. Returns how many were compared."""
+        here, jumps, calls = None, {}, set()
+        for line in said("objdump", "-d", "--no-show-raw-insn", path).splitlines():
+            if match := re.match(r"(\w+) <(.+)>:", line):
+                here = match[2]
+            elif match := re.search(r"\t(\w+) +\w+ <([^+>]+)(\+\S+)?>", line):
+                if match[1].startswith("call"):
+                    calls.add(match[2])
+                elif match[2] != here:
+                    jumps.setdefault(match[2], set()).add(here)
+        at = self.addresses(path)
+        compared = 0
+        for start, _, entry, name in self.ranges(path):
+            if not re.search(suffix + "$", name):
+                continue
+            function = re.sub(suffix + "$", "", name)
+            if name in calls:
+                self.assertEqual(entry, start, name)
+                compared += 1
+            elif any(one == function or one.startswith(function + ".")
+                     for one in jumps.get(name, ())):
+                self.assertEqual({entry}, at[function], name)
+                compared += 1
+        for start, _, entry, name in self.ranges(path):
+            if not re.search(suffix + "$", name):
+                self.assertEqual(entry, start, name)
+        return compared
+
+    def build(self, compiler, *flags):
+        source = self.file("cold.cpp", COLD)
+        said(compiler, *flags, source, "-o", self.folder / "program")
+        return self.folder / "program"
+
+    def test_gcc_jumps_to_the_cold_part(self):
+        program = self.build("g++", "-O2", "-freorder-blocks-and-partition")
+        self.assertGreaterEqual(self.check_parts(program, r"\.cold"), 3)
+
+    def test_clang_calls_what_it_outlines_from_cold_code(self):
+        if CLANG is None:
+            raise unittest.SkipTest("clang")
+        program = self.build(CLANG, "-O2", "-mllvm", "-hot-cold-split=true", "-mllvm",
+                             "-hotcoldsplit-threshold=0")
+        self.assertGreaterEqual(self.check_parts(program, r"\.cold\.\d+"), 1)
+
+    def test_clang_jumps_between_sections_of_basic_blocks(self):
+        if CLANG is None:
+            raise unittest.SkipTest("clang")
+        program = self.build(CLANG, "-O2", "-fbasic-block-sections=all")
+        self.assertGreaterEqual(self.check_parts(program, r"\.(__part\.\d+|eh)"), 10)
+
+    def test_functions_of_two_files_have_one_name(self):
+        sources = [self.file(f"{name}.cpp", SAME.replace(b"NAME", name.encode()))
+                   for name in ("one", "two")]
+        main = self.file("main.cpp", b"int one(int), two(int); int main(int c, char**) "
+                                     b"{ return one(c) + two(c); }")
+        program = self.folder / "program"
+        said("g++", "-O2", *sources, main, "-o", program)
+        code = said("objdump", "-d", "--no-show-raw-insn", program)
+        wanted = {}
+        for block in code.split("\n\n"):
+            if match := re.match(r"(\w+) <_ZL4samei>:", block):
+                (part,) = set(re.findall(r"\tj\w+ +(\w+) <_ZL4samei\.cold>", block))
+                wanted[int(part, 16)] = int(match[1], 16)
+        self.assertEqual(len(wanted), 2)
+        self.assertEqual({start: entry for start, _, entry, name in self.ranges(program)
+                          if name == "_ZL4samei.cold"}, wanted)
+
+    def test_clones_are_functions(self):
+        """Those of gcc, whose names have a number: .part.0, .isra.0, .constprop.0, .lto_priv.0."""
+        source = self.file("clones.s", b"".join(
+            b".type %s,@function\n%s: nop\nnop\n.size %s,2\n" % (name, name, name) for name in
+            (b"f", b"f.part.0", b"f.isra.0", b"f.constprop.0", b"f.lto_priv.0", b"f.part.0.cold",
+             b"f.cold.3", b"cold", b".cold", b"g.cold", b"f.coldest")))
+        said("gcc", "-shared", "-nostdlib", source, "-o", self.folder / "program.so")
+        found = {name: (start, entry)
+                 for start, _, entry, name in self.ranges(self.folder / "program.so")}
+        parts = {"f.part.0.cold": "f.part.0", "f.cold.3": "f"}
+        for name, (start, entry) in found.items():
+            self.assertEqual(entry, found[parts.get(name, name)][0], name)
+        self.assertEqual(len(found), 11)
+
+    def test_a_label_in_a_function_is_a_part_of_it(self):
+        source = self.file("label.s", b"""
+            .type f,@function
+            f: nop; nop
+            inside: nop; nop
+            .type entry,@function
+            entry: nop; nop
+            .size entry, . - entry
+            nop
+            .size f, . - f
+            after: nop; nop
+        """)
+        said("gcc", "-shared", "-nostdlib", source, "-o", self.folder / "program.so")
+        ranges = self.ranges(self.folder / "program.so")
+        f = ranges[0][0]
+        self.assertEqual([(start - f, end - f, entry - f, name)
+                          for start, end, entry, name in ranges],
+                         [(0, 2, 0, "f"), (2, 4, 0, "inside"), (4, 6, 4, "entry"), (6, 7, 0, "f"),
+                          (7, 9, 7, "after")])
+
+
+if __name__ == "__main__":
+    if shutil.which("objdump") is None:
+        skips.end("objdump", "all")
+    skips.main(sys.argv[:1])
