@@ -182,6 +182,169 @@ class Parts(Names):
                           (7, 9, 7, "after")])
 
 
+# Calls of functions of other files; the address of one is also read from the global offset table.
+CALLS = b"""
+int first(int), second(int), third(int), fourth(int), fifth(int);
+extern int (*pointer)(int);
+int all(int x) { return first(x) + second(x) + third(x) + fourth(x) + fifth(x); }
+void set(void) { pointer = fifth; }
+"""
+# Functions that are chosen when the program starts.
+CHOSEN = b"""
+#define CHOSEN(name, n) static int name##_is(int x) { return x + n; } \\
+    static int (*name##_choice(void))(int) { return name##_is; } \\
+    int name(int x) __attribute__((ifunc(#name "_choice")));
+CHOSEN(first, 1) CHOSEN(second, 2) CHOSEN(third, 3) CHOSEN(fourth, 4) CHOSEN(fifth, 5)
+int (*pointer)(int);
+void _start(void) { int all(int); void set(void); all(1); set(); }
+"""
+
+
+class LinkageTables(Names):
+    def tables(self, path):
+        """{address: names} of the entries of the procedure linkage tables, by objdump. The entry of
+        a relocation without a symbol has the names of the function that it points to."""
+        functions = {}
+        for name, places in self.addresses(path).items():
+            for at in places:
+                functions.setdefault(at, set()).add(name)
+        made = {}
+        code = said("objdump", "-d", *[word for one in self.SECTIONS for word in ("-j", one)], path)
+        for at, name in re.findall(r"^([0-9a-f]+) <(\S+)@plt>:", code, re.M):
+            target = re.fullmatch(r"\*ABS\*\+0x(\w+)", name)
+            made[int(at, 16)] = ({f"{one}@plt" for one in functions[int(target[1], 16)]}
+                                 if target else {f"{name}@plt"})
+        return made
+
+    SECTIONS = (".plt", ".plt.got", ".plt.sec", ".iplt")
+
+    def static_tables(self, path):
+        """The same of a static program, whose entries objdump does not name: by its disassembly,
+        its relocations and the contents of its slots. An entry begins after a NOP."""
+        functions, wanted = {}, {}
+        for name, places in self.addresses(path).items():
+            for at in places:
+                functions.setdefault(at, set()).add(name)
+        targets = {int(slot, 16): int(target, 16) for slot, target in re.findall(
+            r"^(\w+) +\w+ R_X86_64_IRELATIV\w* +(\w+)$", said("readelf", "-rW", path), re.M)}
+        for line in said("objdump", "-s", "-j", ".got", "-j", ".got.plt", path).splitlines():
+            if match := re.match(r" ([0-9a-f]+) ((?:[0-9a-f]{8} ){1,4})", line):
+                for i, word in enumerate(match[2].split()):
+                    target = int.from_bytes(bytes.fromhex(word), "little")
+                    targets.setdefault(int(match[1], 16) + 4 * i, target)
+        begin = None
+        for line in said("objdump", "-d", "--no-show-raw-insn", "-j", ".plt", path).splitlines():
+            if not (match := re.match(r" +(\w+):\t(.*)$", line)):
+                continue
+            if re.match(r"nop|xchg +%ax,%ax", match[2]):
+                begin = None
+                continue
+            begin = begin or int(match[1], 16)
+            if jump := re.search(r"jmp +\*(?:0x)?(\w+)$|jmp .*# (\w+)", match[2]):
+                slot = int(jump[1] or jump[2], 16)
+                wanted[begin] = {f"{one}@plt" for one in functions[targets[slot]]}
+        return wanted
+
+    def check_tables(self, path, least, wanted=None):
+        """Each entry has the name that objdump finds, and ends where the next one begins or
+        earlier. Code in no entry has no such name."""
+        wanted = wanted or self.tables(path)
+        found = {start: (end, name) for start, end, _, name in self.ranges(path)
+                 if name.endswith("@plt")}
+        self.assertEqual(set(found), set(wanted))
+        for at, names in wanted.items():
+            self.assertIn(found[at][1], names)
+            self.assertIn(found[at][0] - at, (8, 16, 32))
+        self.assertGreaterEqual(len(found), least)
+
+    def link(self, compiler, flags, source=b""):
+        files = [self.file(f"{i}.c", one) for i, one in enumerate((CALLS, source)) if one]
+        path = self.folder / "program"
+        said(compiler, "-O2", "-w", "-nostdlib", "-fno-stack-protector",
+             "-fno-asynchronous-unwind-tables", *flags.split(), *files, "-o", path)
+        return path
+
+    def test_the_forms_of_the_linkers(self):
+        linkers = ["bfd"] + ["lld"] * (shutil.which("ld.lld") is not None)
+        forms = 0
+        for linker in linkers:
+            for machine in ("-m64", "-m32", "-mx32"):
+                if (linker, machine) == ("lld", "-mx32"):
+                    continue  # it has no such format
+                for bind in ("lazy", "now"):
+                    for protection in ("none", "branch"):
+                        flags = (f"{machine} -fuse-ld={linker} -Wl,-z,{bind} "
+                                 f"-fcf-protection={protection}")
+                        with self.subTest(flags=flags):
+                            shared = self.link("gcc", flags + " -shared -fPIC")
+                            self.check_tables(shared, 5)
+                            forms += 1
+
+    def test_programs_of_32_bits_that_are_not_position_independent(self):
+        source = self.file("other.c", b"int (*pointer)(int);" + b"".join(
+            b"int %s(int x) { return x; }" % one.encode()
+            for one in ("first", "second", "third", "fourth", "fifth")))
+        shared = self.folder / "other.so"
+        said("gcc", "-m32", "-nostdlib", "-shared", "-fPIC", source, "-o", shared)
+        for bind in ("lazy", "now"):
+            path = self.link("gcc", f"-m32 -fno-pic -no-pie -Wl,-z,{bind} -Wl,-e,all "
+                                    f"-Wl,--no-as-needed {shared}")
+            self.check_tables(path, 5)
+
+    def test_retpolines(self):
+        if shutil.which("ld.lld") is None:
+            raise unittest.SkipTest("lld")
+        for bind in ("lazy", "now"):
+            path = self.link("gcc", f"-shared -fPIC -fuse-ld=lld -Wl,-z,{bind},-z,retpolineplt")
+            names = dict(re.findall(r"^0*(\w+) .*R_X86_64_JUMP_SLO\w* +\w+ (\w+)",
+                                    said("readelf", "-rW", path), re.M))
+            code = said("objdump", "-d", "-j", ".plt", path)
+            wanted = {int(at, 16): {f"{names[slot]}@plt"} for at, slot in re.findall(
+                r"^ +(\w+):.*mov .*,%r11 +# (\w+)", code, re.M) if slot in names}
+            self.check_tables(path, 5, wanted)
+
+    def test_forms_that_no_installed_linker_writes(self):
+        """BND without ENDBR64, as ld wrote with -z bndplt, and the entries of mold."""
+        source = self.file("forms.s", b"""
+            .section .plt.sec,"ax"
+            bnd jmp *slot1(%rip); nop
+            bnd jmp *slot2(%rip); nop
+            .section .plt,"ax"
+            .balign 16
+            endbr64; push %r11; pushq slot0(%rip); jmp *slot0(%rip); nop; .balign 16
+            endbr64; .byte 0x41, 0xBB, 0, 0, 0, 0; jmp *slot1(%rip)
+            endbr64; .byte 0x41, 0xBB, 1, 0, 0, 0; jmp *slot2(%rip)
+            .data
+            slot0: .quad 0
+            slot1: .quad first
+            slot2: .quad second
+        """)
+        path = self.folder / "program.so"
+        said("gcc", "-shared", "-nostdlib", source, "-o", path)
+        start = {name: int(at, 16) for name, at in re.findall(
+            r"(\.plt\S*) +PROGBITS +(\w+)", said("readelf", "-SW", path))}
+        sec, plt = start[".plt.sec"], start[".plt"]
+        self.check_tables(path, 4, {sec: {"first@plt"}, sec + 8: {"second@plt"},
+                                    plt + 32: {"first@plt"}, plt + 48: {"second@plt"}})
+
+    def test_functions_that_are_chosen_at_the_start_of_a_static_program(self):
+        for machine in ("-m64", "-m32", "-mx32"):
+            for protection in ("none", "branch"):
+                flags = f"{machine} -static -fno-pic -no-pie -fcf-protection={protection}"
+                with self.subTest(flags=flags):
+                    path = self.link("gcc", flags, CHOSEN)
+                    self.check_tables(path, 5, self.static_tables(path))
+
+    def test_a_static_program_of_the_c_library(self):
+        source = self.file("main.c", b"int main(void) { return 0; }")
+        path = self.folder / "program"
+        try:
+            said("gcc", "-static", source, "-o", path)
+        except subprocess.CalledProcessError:
+            raise unittest.SkipTest("libc.a") from None
+        self.check_tables(path, 20, self.static_tables(path))
+
+
 if __name__ == "__main__":
     if shutil.which("objdump") is None:
         skips.end("objdump", "all")

@@ -122,6 +122,7 @@ private:
         is_wide_ = number(4, 1) == 2;
         type_ = static_cast<unsigned>(number(16, 2));
         auto const machine = number(18, 2);
+        is_x64_ = machine == x86_64;
         return machine == (is_wide_ ? x86_64 : x86) || machine == x86_64;
     }
     void read_segments() {
@@ -269,47 +270,82 @@ private:
         }
     }
     /// Names the entries of procedure linkage tables, `NAME@plt`: by the slot of the global offset
-    /// table that an entry jumps to, and the relocation of that slot.
+    /// table that an entry jumps to, and the relocation of that slot. Entries have 8, 16 or 32
+    /// bytes, and sh_entsize may be 0 or another number: the code says where they begin.
     void read_plt() {
         auto const slots = read_relocations();
         std::vector<elf_symbol> made;
         for (auto const& one : sections_) {
             auto const name = name_of(one);
-            if (name != ".plt" && name != ".plt.got" && name != ".plt.sec") { continue; }
+            bool const is_table = name.starts_with(".plt") || name == ".iplt";
+            if (one.type == nobits || !one.is_code || !is_table) { continue; }
             auto const code = part(one.offset, one.size);
-            constexpr std::uint64_t endbr = 0xFA1E'0FF3;  // ENDBR64; ENDBR32 has FB
-            bool const is_short = name == ".plt.got" &&
-                                  (load_le(code.first(4)) | 1 << 24) != (endbr | 1 << 24);
-            std::size_t const entry = is_short ? 8 : 16;
-            for (std::size_t at = 0; at + entry <= code.size(); at += entry) {
-                auto const slot = slots.find(slot_of(code.from(at).first(entry), one.address + at));
-                if (slot == slots.end()) { continue; }
-                made.push_back(
-                    {.address = one.address + at, .size = entry, .name = slot->second + "@plt"});
+            bool is_in = false;  // the last of `made` is the entry before
+            for (std::size_t at = 0; at < code.size(); at += plt_alignment) {
+                auto const entry = plt_entry_at(code.from(at), one.address + at);
+                if (!entry.is_begin) { continue; }
+                if (is_in) {
+                    made.back().size = std::min(made.back().size,
+                                                one.address + at - made.back().address);
+                }
+                auto const slot = slots.find(entry.slot);
+                is_in = slot != slots.end();
+                if (!is_in) { continue; }
+                made.push_back({.address = one.address + at,
+                                .size = std::min<std::uint64_t>(entry.max_size, code.size() - at),
+                                .name = slot->second + "@plt"});
             }
         }
         symbols_.insert(symbols_.end(), made.begin(), made.end());
     }
-    /// The address that the JMP of a PLT entry at `address` reads; 0: it has none.
-    [[nodiscard]] auto slot_of(byte_view entry, std::uint64_t address) const -> std::uint64_t {
+    struct plt_entry {
+        bool is_begin = false;
+        std::uint64_t slot = 0;
+        std::uint64_t max_size = 16;
+    };
+    static constexpr std::size_t plt_alignment = 8;
+
+    /// What begins at an address of a procedure linkage table. An entry that reads its slot begins
+    /// with these instructions; the first entry, which calls the dynamic linker, with another one.
+    [[nodiscard]] auto plt_entry_at(byte_view code, std::uint64_t address) const -> plt_entry {
+        std::size_t at = 0;
+        auto const skip = [&](std::uint64_t wanted, std::size_t size, std::size_t length) {
+            auto const rest = code.from(at);
+            if (rest.size() >= length && load_le(rest.first(size)) == wanted) { at += length; }
+        };
+        skip(0xFA1E'0FF3, 4, 4);  // ENDBR64
+        skip(0xFB1E'0FF3, 4, 4);  // ENDBR32
+        skip(0xBB41, 2, 6);       // MOV R11D, index (mold)
+        skip(0xF2, 1, 1);         // BND
+        auto const rest = code.from(at);
+        constexpr std::size_t length = 6;
+        if (rest.size() < length) { return {}; }
+        auto const opcode = load_le(rest.first(2));
+        auto const value = load_le(rest.from(2).first(4));
+        auto const next = address + at + length;
         constexpr std::uint64_t direct = 0x25FF, by_ebx = 0xA3FF;  // JMP [RIP+disp], JMP [EBX+disp]
-        for (std::size_t i = 0; i + 6 <= entry.size(); ++i) {
-            auto const opcode = load_le(entry.from(i).first(2));
-            auto const displacement = load_le(entry.from(i + 2).first(4));
-            if (opcode == direct) {
-                return is_wide_ ? address + i + 6 + sign_extended(displacement, 32) : displacement;
-            }
-            if (opcode == by_ebx && !is_wide_) {
-                return (global_offset_table_ + displacement) & low_bits(32);
-            }
+        if (opcode == direct) { return {true, is_x64_ ? next + sign_extended(value, 32) : value}; }
+        if (opcode == by_ebx && !is_x64_) {
+            return {true, (global_offset_table_ + value) & low_bits(32)};
         }
-        return 0;
+        if (is_x64_ && rest.size() > length &&
+            load_le(rest.first(3)) == 0x1D'8B4C) {  // MOV R11, [RIP+disp], of retpolines
+            auto const displacement = load_le(rest.from(3).first(4));
+            return {true, next + 1 + sign_extended(displacement, 32), 32};
+        }
+        return {};
     }
     /// The names of the functions in the global offset table, by the address of the slot.
     auto read_relocations() -> std::map<std::uint64_t, std::string> {
         std::map<std::uint64_t, std::string> made;
+        std::uint64_t got = 0, got_plt = 0;
         for (auto const& one : sections_) {
-            if (name_of(one) == ".got.plt") { global_offset_table_ = one.address; }
+            auto const name = name_of(one);
+            if (name == ".got") { got = one.address; }
+            if (name == ".got.plt") { got_plt = one.address; }
+        }
+        global_offset_table_ = got_plt != 0 ? got_plt : got;  // -z now may leave one
+        for (auto const& one : sections_) {
             if (one.type != rela && one.type != rel) { continue; }
             auto const* const symbols = section_at(one.link);
             std::uint64_t const word_size = is_wide_ ? 8 : 4;
@@ -322,13 +358,22 @@ private:
                 std::string name;
                 if (index != 0 && symbols != nullptr && symbols->type == dynsym) {
                     name = symbol_name(*symbols, index);
-                } else if (index == 0 && one.type == rela) {
-                    name = name_at(word(at + 2 * word_size));
+                } else if (index == 0) {
+                    auto const slot = word(at);
+                    name = name_at(one.type == rela ? word(at + 2 * word_size) : word_in(slot));
                 }
                 if (!name.empty()) { made[word(at)] = name; }
             }
         }
         return made;
+    }
+    /// The word at an address, without relocations; 0: it is not in the file.
+    [[nodiscard]] auto word_in(std::uint64_t address) const -> std::uint64_t {
+        for (auto const& one : segments_) {
+            auto const at = address - one.address;
+            if (at < one.bytes.size()) { return word(one.offset + at); }
+        }
+        return 0;
     }
     /// The name of the function at an address, for IRELATIVE relocations, which have no symbol.
     [[nodiscard]] auto name_at(std::uint64_t address) const -> std::string {
@@ -339,7 +384,8 @@ private:
     }
 
     byte_view bytes_;
-    bool is_wide_ = false;
+    bool is_wide_ = false;  ///< ELFCLASS64
+    bool is_x64_ = false;   ///< EM_X86_64; x32 is that with ELFCLASS32
     std::uint64_t global_offset_table_ = 0;
     unsigned type_ = 0;
     std::size_t names_ = 0;
