@@ -381,7 +381,9 @@ void take_kcore_directory(settings& given) {
         auto const path = directory / name;
         if (to.empty() && files::is_regular_file(path, ignored)) { to = path.string(); }
     };
+    bool const is_given = !given.code.files.kernel.empty();
     take(given.code.files.kernel, "kcore");
+    given.code.files.kernel_is_of_start = !is_given && !given.code.files.kernel.empty();
     take(given.code.files.kallsyms, "kallsyms");
 }
 

@@ -23,10 +23,11 @@ using namespace ptspec;
 
 /// Where the files with code are.
 struct code_files {
-    std::string root{};      ///< before each path
-    std::string vdso{};      ///< the vDSO; empty: by its build id
-    std::string kernel{};    ///< a copy of /proc/kcore, or vmlinux
-    std::string kallsyms{};  ///< a copy of /proc/kallsyms
+    std::string root{};               ///< before each path
+    std::string vdso{};               ///< the vDSO; empty: by its build id
+    std::string kernel{};             ///< a copy of /proc/kcore, or vmlinux
+    bool kernel_is_of_start = false;  ///< the copy was made at the begin of the recording
+    std::string kallsyms{};           ///< a copy of /proc/kallsyms
 };
 
 inline auto hex_of(byte_view bytes) -> std::string {
@@ -219,57 +220,6 @@ private:
     code_files where_;
     std::mutex lock_{};
     std::map<std::pair<std::string, std::string>, owned> all_{};
-};
-
-/// The code of the kernel and of its modules.
-class kernel_code {
-public:
-    /// `symbol` is at `address` in the recorded kernel: for vmlinux, which was linked for another
-    /// address.
-    kernel_code(code_files const& where, std::string const& symbol,
-                std::optional<std::uint64_t> address) {
-        if (!where.kernel.empty()) { read(where.kernel, symbol, address); }
-        if (!where.kallsyms.empty()) {
-            auto const text = tool::read_all(where.kallsyms, std::size_t{1} << 28);
-            names_.add_kallsyms({reinterpret_cast<char const*>(text.data()), text.size()});
-        }
-        names_.sort();
-    }
-
-    [[nodiscard]] auto code(std::uint64_t address) const -> byte_view {
-        auto next = all_.upper_bound(address);
-        if (next == all_.begin()) { return {}; }
-        auto const& [start, bytes] = *--next;
-        auto const offset = address - start;
-        return offset < bytes.size() ? bytes.from(static_cast<std::size_t>(offset)) : byte_view{};
-    }
-    [[nodiscard]] auto has_code() const -> bool { return !all_.empty(); }
-    [[nodiscard]] auto names() const -> symbols const& { return names_; }
-
-private:
-    void read(std::string const& path, std::string const& symbol,
-              std::optional<std::uint64_t> address) {
-        tool::input in{path};
-        file_ = std::make_unique<trace_file::memory>(in, std::string_view{});
-        auto const found = elf_file::read(file_->bytes());
-        if (!found) { throw tool::failure{path + ": is no ELF file of x86"}; }
-        std::uint64_t offset = 0;
-        if (!found->is_core()) {
-            auto const linked = found->address_of(symbol.empty() ? "_text" : symbol);
-            if (!linked || !address) {
-                throw tool::failure{path + ": its address in the recording is not known"};
-            }
-            offset = *address - *linked;
-        }
-        for (auto const& one : found->segments()) {
-            if (found->is_core() || one.is_executable) { all_[one.address + offset] = one.bytes; }
-        }
-        names_.add(*found, offset);
-    }
-
-    std::unique_ptr<trace_file::memory> file_{};
-    std::map<std::uint64_t, byte_view> all_{};
-    symbols names_{};
 };
 
 }  // namespace traced

@@ -9,6 +9,7 @@
 #include "binaries.hpp"
 #include "cpu_threads.hpp"
 #include "function_ends.hpp"
+#include "kernel_code.hpp"
 #include "symbols.hpp"
 
 #include <ptspec/file/perf_data/build_ids.hpp>
@@ -33,7 +34,7 @@ public:
     processes(file::perf_data::input const& of, binaries& files) : files_{files} {
         read_build_ids(of);
         read(of);
-        kernel_.emplace(files.where(), kernel_symbol_, kernel_address_);
+        kernel_.open(files.where(), of);
         cpus_.settle();
     }
 
@@ -44,40 +45,47 @@ public:
     }
     /// The thread that a CPU executes; `no_process`: none, or it is not known in this range.
     [[nodiscard]] auto thread_on(std::uint32_t cpu, time_range when) const -> thread_id {
-        return cpus_.thread_on(cpu, when, kernel_->has_code());
+        return cpus_.thread_on(cpu, when, kernel_.has_code());
     }
     /// Whether records say which threads a CPU executes.
     [[nodiscard]] auto has_threads(std::uint32_t cpu) const -> bool {
         return cpus_.has_threads(cpu);
     }
-    /// The number of the address space of a process; 0: it is not known in this range. Where the
+    /// The number of the address space of a process; `no_process`: its code is not known. Where the
     /// code changes in the range, it is the code that all of it has.
     [[nodiscard]] auto space_of(std::uint32_t process, time_range when) -> std::uint32_t {
         auto const found = spaces_.versions_in(process, when);
-        if (found.last == nullptr) { return 0; }
         std::lock_guard const held{lock_};
-        return spaces_.space_of(found, when.last);
+        auto const of_user = found.last == nullptr ? 0 : spaces_.space_of(found, when.last);
+        if (!kernel_.changes()) { return of_user; }
+        auto const [first, last] = kernel_.epochs_in(when);
+        view const made{of_user, first, last};
+        auto const [at, is_new] = view_numbers_.try_emplace(
+            made, first_view + static_cast<std::uint32_t>(views_.size()));
+        if (is_new) { views_.push_back(made); }
+        return at->second;
     }
     /// Whether the times of records can be compared with the TSC.
     [[nodiscard]] auto has_clock_of_trace() const -> bool { return !has_other_clock_; }
     /// The number of the program that a process executes.
     [[nodiscard]] auto image_of(std::uint32_t process, time_range when) const -> std::uint32_t {
-        return spaces_.image_of(process, when);
+        return spaces_.image_of(process, when) * kernel_.eras() + kernel_.era_at(when.last);
     }
-    /// Whether a process executes several programs.
+    /// Whether a process executes several programs, or a name of the kernel depends on the time.
     [[nodiscard]] auto has_images(std::uint32_t process) const -> bool {
-        return spaces_.has_images(process);
+        return kernel_.eras() > 1 || spaces_.has_images(process);
     }
-    /// Whether the code of a process changes with time.
+    /// Whether the code of a process, or of the kernel, changes with time.
     [[nodiscard]] auto changes(std::uint32_t process) const -> bool {
-        return spaces_.changes(process);
+        return kernel_.changes() || spaces_.changes(process);
     }
     /// The bytes at an address, to the end of the mapping.
     [[nodiscard]] auto code(std::uint64_t address, std::uint32_t space) -> byte_view {
         if (space == guest_space) { return {}; }
-        if (address >> 63 != 0) { return kernel_->code(address); }
+        auto const seen = view_of(space);
+        if (address >> 63 != 0) { return kernel_.code(address, seen.first, seen.last); }
         std::lock_guard const held{lock_};
-        auto const [start, where] = spaces_.mapping_at(space, address);
+        auto const [start, where] = spaces_.mapping_at(seen.of_user, address);
         if (where == nullptr) { return {}; }
         auto const offset = address - start;
         auto const* const from = files_.find(where->path, where->build_id);
@@ -99,7 +107,7 @@ public:
         -> std::vector<flow::ip_range> {
         std::lock_guard const held{lock_};
         std::vector<flow::ip_range> made;
-        spaces_.each_mapping(process, image, [&](std::uint64_t start, mapped const& where) {
+        spaces_.each_mapping(process, program_of(image), [&](auto start, mapped const& where) {
             if (where.size != 0 && is_path(where.path, path)) {
                 made.push_back({start, start + (where.size - 1)});
             }
@@ -130,7 +138,8 @@ public:
     auto module_at(std::uint32_t process, std::uint64_t address, std::uint32_t image)
         -> std::optional<module> {
         std::lock_guard const held{lock_};
-        auto const [start, where] = spaces_.last_mapping_at(process, address, image);
+        auto const [start, where] = spaces_.last_mapping_at(process, address,
+                                                            image / kernel_.eras());
         if (where == nullptr) { return std::nullopt; }
         auto const* const from = files_.find(where->path, where->build_id);
         return binaries::module_of(where->path, from, {start, where->size, where->offset});
@@ -143,7 +152,7 @@ public:
         auto& names = at->second;
         if (!is_new) { return names; }
         std::set<std::pair<std::uint64_t, std::string>> known;
-        spaces_.each_mapping(process, image, [&](std::uint64_t start, mapped const& where) {
+        spaces_.each_mapping(process, program_of(image), [&](auto start, mapped const& where) {
             bool const is_first = known.emplace(start - where.offset, where.path).second;
             if (!is_first || known.size() >= max_named) { return; }
             auto const* const from = files_.find(where.path, where.build_id);
@@ -151,7 +160,8 @@ public:
             names.add_file(where.path, start, where.size, where.offset);
         });
         files_.add_map(names, process);
-        names.set_kernel(kernel_->names());
+        names.set_kernel(
+            kernel_.names(image ? std::optional{*image % kernel_.eras()} : std::nullopt));
         names.sort();
         return names;
     }
@@ -160,6 +170,29 @@ private:
     static constexpr std::size_t max_named = 4096;  ///< mappings
     static constexpr std::uint32_t every_image = 0xFFFF'FFFF;
 
+    /// What a thread can execute: a space of the user, and the code of the kernel in its epochs.
+    struct view {
+        std::uint32_t of_user = 0;
+        std::uint32_t first = 0;
+        std::uint32_t last = 0;
+
+        friend auto operator<=>(view const&, view const&) = default;
+    };
+    /// The number of `views_[0]`. If the code of the kernel does not change, there are no views,
+    /// and the numbers are those of the spaces.
+    static constexpr std::uint32_t first_view = guest_space + 1;
+
+    [[nodiscard]] auto view_of(std::uint32_t space) const -> view {
+        if (!kernel_.changes()) { return {space, kernel_.last_epoch(), kernel_.last_epoch()}; }
+        if (space < first_view) { return {space, 0, kernel_.last_epoch()}; }
+        std::lock_guard const held{lock_};
+        return views_[space - first_view];
+    }
+    /// The number of exec calls in that of an image.
+    [[nodiscard]] auto program_of(std::optional<std::uint32_t> image) const
+        -> std::optional<std::uint32_t> {
+        return image ? std::optional{*image / kernel_.eras()} : std::nullopt;
+    }
     static auto string_of(byte_view from) -> std::string {
         return {reinterpret_cast<char const*>(from.data()), from.size()};
     }
@@ -213,6 +246,7 @@ private:
     }
     void take(file::perf_data::record const& one) {
         namespace perf_data = file::perf_data;
+        kernel_.take(one);
         auto const time = one.id.time;
         if (auto const fork = perf_data::read_as<perf_data::fork_record>(one)) {
             processes_[fork->tid] = fork->pid;
@@ -253,19 +287,12 @@ private:
             }
         }
     }
-    /// The mapping of a kernel: its name ends with that of a symbol, whose address is `pgoff`.
-    void take_kernel(std::string const& path, std::uint64_t pgoff) {
-        constexpr std::string_view kernel = "[kernel.kallsyms]";
-        if (!path.starts_with(kernel) || kernel_address_) { return; }
-        kernel_symbol_ = path.substr(kernel.size());
-        kernel_address_ = pgoff;
-    }
     void add_mapping(file::perf_data::parsed<file::perf_data::mmap2_record> const& record,
                      std::uint64_t time, bool has_time) {
         auto const& one = record.value;
         std::uint32_t const process = one.pid;
         std::string const path = string_of(record.string());
-        if (process == no_process) { return take_kernel(path, one.pgoff); }
+        if (process == no_process) { return kernel_.map(path, one.addr, one.len, one.pgoff); }
         processes_.try_emplace(one.tid, process);
         threads_[process].insert(one.tid);
         if (one.len == 0) { return; }
@@ -280,15 +307,15 @@ private:
     }
 
     binaries& files_;
-    std::string kernel_symbol_{};
-    std::optional<std::uint64_t> kernel_address_{};
-    std::optional<kernel_code> kernel_{};
+    kernel_code kernel_{};
     std::map<std::string, std::string> build_ids_{};              ///< by path
     std::map<std::uint64_t, std::uint32_t> processes_{};          ///< by thread
     std::map<std::uint32_t, std::set<std::uint32_t>> threads_{};  ///< that live, by process
     bool has_other_clock_ = false;
     cpu_threads cpus_{};
     address_spaces spaces_{};
+    std::vector<view> views_{};
+    std::map<view, std::uint32_t> view_numbers_{};
     std::map<std::pair<std::uint32_t, std::uint32_t>, symbols> names_{};  ///< by process and image
     mutable std::mutex lock_{};  ///< of files, spaces and names, after the constructor
 };
@@ -347,7 +374,6 @@ private:
             // thread that executes, it is still the last one of that command.
             if (!of_->tid || found.pid != no_process) { thread_ = found; }
         }
-        if (thread_.pid == no_process) { return 0; }
         thread_.image = in_->image_of(thread_.pid, when);
         return in_->space_of(thread_.pid, when);
     }

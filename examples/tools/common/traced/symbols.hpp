@@ -39,6 +39,7 @@ public:
             if (added.part_of) { *added.part_of += offset; }
         }
     }
+    void add_function(elf_symbol const& one) { all_.push_back(one); }
     /// Adds a text with a line `START SIZE NAME` for each function, in hexadecimal: the map of a
     /// JIT compiler. Other lines are ignored.
     void add_map(std::string_view text) {
@@ -97,6 +98,8 @@ public:
     }
     /// Sets the symbols of the kernel: of addresses in the upper half.
     void set_kernel(symbols const& of) { kernel_ = &of; }
+    /// Sets the symbols of addresses that these do not contain.
+    void set_others(symbols const& of) { others_ = &of; }
     /// The function that contains an address, or nullptr. A function of unknown size ends at the
     /// next one.
     [[nodiscard]] auto at(std::uint64_t address) const -> elf_symbol const* {
@@ -118,13 +121,17 @@ public:
         function_range made;
         made.end = next == ranges_.end() ? ~std::uint64_t{0} : next->start;
         if (kernel_ != nullptr) { made.end = std::min(made.end, std::uint64_t{1} << 63); }
-        if (next == ranges_.begin()) { return made; }
-        auto const& found = *std::prev(next);
-        made.start = found.start;
-        if (found.symbol == no_symbol) { return made; }
-        made.symbol = &all_[found.symbol];
-        made.entry = found.entry;
-        return made;
+        if (next != ranges_.begin()) {
+            auto const& found = *std::prev(next);
+            made.start = found.start;
+            made.symbol = found.symbol == no_symbol ? nullptr : &all_[found.symbol];
+            made.entry = found.entry;
+        }
+        if (made.symbol != nullptr || others_ == nullptr) { return made; }
+        auto other = others_->function_at(address);
+        other.start = std::max(other.start, made.start);
+        other.end = std::min(other.end, made.end);
+        return other;
     }
 
 private:
@@ -200,6 +207,7 @@ private:
     std::vector<range> ranges_{};
     std::map<std::uint64_t, file> files_{};
     symbols const* kernel_ = nullptr;
+    symbols const* others_ = nullptr;
 };
 
 /// A cache of the names of addresses. It borrows the symbols.
