@@ -30280,6 +30280,13 @@ enum class branch_kind : uint8_t {
 namespace ptspec::flow {
 
 using cpu::code_width;
+
+/// The width of code in 16, 32 or 64 bits.
+[[nodiscard]] constexpr auto width_of(unsigned bits) noexcept -> code_width {
+    return bits == 16   ? code_width::bits_16
+           : bits == 32 ? code_width::bits_32
+                        : code_width::bits_64;
+}
 using x86::instruction_class;
 
 /// True for a near CALL whose return may be compressed.
@@ -30689,6 +30696,17 @@ public:
         path& one = paths_[slot];
         return one.key == key ? one : beside(one, slot, key);
     }
+    /// The path of a TIP.PGE with this key. It has no branches.
+    [[nodiscard]] constexpr auto start_at(path_key const& key) noexcept -> path& {
+        path& known = at(key);
+        if (known.key != key) {
+            path made{};
+            made.key = key;
+            made.end = key.to;
+            insert(known, made);
+        }
+        return known;
+    }
     /// Stores a path in a place that `at` returned.
     constexpr void insert(path& place, path const& made) noexcept {
         if (++last_id_ == 0) {  // ids are used up: an old one would name another path
@@ -30811,6 +30829,8 @@ enum class gap_reason : uint8_t {
     missing_call,    ///< a compressed RET, whose CALL executed in an earlier gap
     endless_loop,    ///< the code never reaches a branch, or the IP of an event
     no_target,       ///< a branch whose packet has no IP
+    no_tnt,          ///< a branch whose outcome no packet has: IA32_RTIT_CTL.DisTNT is 1
+    no_branches,     ///< the trace has no branches at all: IA32_RTIT_CTL.BranchEn is 0
     missing_trace,   ///< the file lacks bytes of the trace: reported by readers of files, no walker
 };
 
@@ -30819,8 +30839,11 @@ struct gap {
     gap_reason why = gap_reason::none;
     rule broken = rule::none;
     bool has_from = false;
-    bool has_to = false;   ///< false: tracing was off, or the trace ended, before an IP was known
-    uint64_t from = 0;     ///< the first instruction that is not known
+    bool has_to = false;  ///< false: tracing was off, or the trace ended, before an IP was known
+    /// `to` is in a TIP: it is the target of a branch in the gap.
+    bool to_is_target = false;
+    /// The first instruction that is not known; of `no_tnt` the branch, which was executed.
+    uint64_t from = 0;
     uint64_t to = 0;       ///< the first one after it that is known
     uint64_t missing = 0;  ///< of missing code: a linear address
     uint64_t offset = 0;   ///< of the packet, in bytes from the start of the trace
@@ -31240,6 +31263,14 @@ struct walk_options {
     /// The effect on the return stack of a RET whose target differs from the top entry: GEN-134.
     /// All recorded traces give the same result with each value.
     trace::ret_mismatch on_ret_mismatch = trace::ret_mismatch::pop;
+    // What the trace can have: fields of IA32_RTIT_CTL, which `with_ctl` sets.
+    /// BranchEn. Without it the whole trace is one gap, `gap_reason::no_branches`.
+    bool has_branches = true;
+    /// Not DisTNT. Without it, a gap `gap_reason::no_tnt` begins at each branch whose outcome is
+    /// not certain: GEN-325.
+    bool has_tnt = true;
+    /// Not DisRETC. Matters only without TNT: all RETs have a TIP.
+    bool has_compressed_rets = true;
     /// The address ranges that are traced, for processors with SKL014: a TIP.PGD may lack its IP
     /// where a direct branch leaves them.
     ip_range filters[4] = {};
@@ -31250,6 +31281,18 @@ struct walk_options {
     /// The trace is a later part of another trace: its first PSB+ is not a start of tracing.
     bool continues = false;
 };
+
+/// The options for a trace that was recorded with this IA32_RTIT_CTL.
+///
+/// Source: REG-024..041, GEN-029, GEN-325.
+[[nodiscard]] constexpr auto with_ctl(walk_options options, reg::ia32_rtit_ctl ctl) noexcept
+    -> walk_options {
+    using word = reg::ia32_rtit_ctl;
+    options.has_branches = ctl.get<word::BranchEn>();
+    options.has_tnt = !ctl.get<word::DisTNT>();
+    options.has_compressed_rets = !ctl.get<word::DisRETC>();
+    return options;
+}
 
 namespace detail {
 
@@ -32292,6 +32335,13 @@ private:
 
 namespace ptspec::flow::detail {
 
+/// True if a block ends with a branch whose outcome is not certain without TNT. `may_pop`: a RET
+/// may be compressed.
+constexpr auto is_unsure(block const& at, bool may_pop) noexcept -> bool {
+    return at.branch == branch_kind::conditional ||
+           (at.branch == branch_kind::near_return && may_pop);
+}
+
 /// Finds blocks in a cache, and decodes those that it lacks.
 template <code_source Code>
 class block_finder {
@@ -32334,6 +32384,23 @@ public:
         return gap_reason::none;
     }
 
+    /// Follows straight code and direct jumps from `here`. True if each IP on this way is reached
+    /// once, also without TNT: it ends with a branch that has a packet, or in a loop without
+    /// branches. `pushes`: a CALL on the way may compress the RET.
+    [[nodiscard]] constexpr auto leads_to_packet(block_key here, uint32_t slot, bool may_pop,
+                                                 bool pushes) -> bool {
+        for (loop_guard guard{here.ip};;) {
+            block const* const next = at(slot, here);
+            if (next == nullptr) { return false; }
+            if (next->branch > branch_kind::direct) { return !is_unsure(*next, may_pop); }
+            bool const jumps = next->branch == branch_kind::direct;
+            may_pop = may_pop || (next->pushes && pushes);
+            here.ip = jumps ? next->target : next->end();
+            slot = jumps ? next->slot_target : next->slot_after;
+            if (jumps && guard.repeats(here.ip)) { return true; }
+        }
+    }
+
 private:
     /// Decodes a block and keeps it in the cache.
     ///
@@ -32358,6 +32425,22 @@ private:
 // ---- ptspec/flow/detail/path_recorder.hpp ----
 
 namespace ptspec::flow::detail {
+
+/// Branches are collected from several TNTs, to walk more of them at once.
+template <class Sink, class Code>
+inline constexpr bool merges_tnts = takes_paths<Sink> &&
+                                    changes_of<Code> == space_changes::at_paging;
+template <class Sink, class Code>
+inline constexpr bool uses_paths = takes_paths<Sink> &&
+                                   changes_of<Code> != space_changes::at_branches;
+
+/// What ended the walk to a branch.
+enum class walked : uint8_t {
+    branch,   ///< the branch was executed
+    waits,    ///< its TIP follows
+    lost,     ///< there is a gap
+    missing,  ///< code is missing that the caller wants to supply
+};
 
 /// A sink that counts edges in another sink, and records their path.
 template <class Sink>
@@ -32470,6 +32553,16 @@ template <class Sink>
 constexpr void report(block const& passed, Sink& sink) {
     report(passed, passed.count, passed.size, passed.last_length, sink);
 }
+/// Reports the instructions of a block before an IP. False if no instruction begins there.
+template <class Sink>
+constexpr auto report_before(block const& passed, uint64_t ip, Sink& sink) -> bool {
+    if (ip - passed.key.ip >= passed.size) { return false; }
+    unsigned const count = passed.count_before(ip);
+    if (count == 0) { return false; }
+    report(passed, count, static_cast<unsigned>(ip - passed.key.ip), passed.length_of(count - 1),
+           sink);
+    return true;
+}
 /// Reports a branch at the end of a block.
 template <class Sink>
 constexpr void report_edge([[maybe_unused]] block const& passed, [[maybe_unused]] uint64_t target,
@@ -32510,7 +32603,9 @@ template <code_source Code>
 class code_walk {
 public:
     constexpr code_walk(Code& code, block_cache& cache, walk_options const& options) noexcept
-        : blocks_{code, cache, options.ips}, options_{options} {}
+        : blocks_{code, cache, options.ips}, options_{options} {
+        if (!options.continues) { lose_branches(); }
+    }
 
     /// True if tracing is on and the IP is known.
     [[nodiscard]] constexpr auto is_known() const noexcept -> bool { return state_ == tracing::on; }
@@ -32540,6 +32635,7 @@ public:
         walked_ = {};
         end_skipping();
         forget_width();
+        lose_branches();
     }
 
     /// Continues at an IP.
@@ -32600,9 +32696,7 @@ public:
     constexpr void forget_width() noexcept { width_ = code_width::bits_64; }
     constexpr void set_width(packet::mode_exec const& packet) noexcept {
         walked_.state.take(packet);
-        width_ = walked_.state.code_bits == 16   ? code_width::bits_16
-                 : walked_.state.code_bits == 32 ? code_width::bits_32
-                                                 : code_width::bits_64;
+        width_ = width_of(walked_.state.code_bits);
     }
     /// A PIP. It applies at the next MOV CR3 or far transfer, or with `settle_paging`.
     constexpr void set_paging(packet::pip const& packet) noexcept {
@@ -32623,7 +32717,7 @@ public:
     template <class Sink>
     constexpr auto add_branches(packet::branches more, Sink& sink) -> bool {
         if (!is_known()) { return true; }
-        if constexpr (merges_tnts<Sink>) {
+        if constexpr (merges_tnts<Sink, Code>) {
             if (left_.count + more.count > path_key::max_branches && !walk_branches(sink)) {
                 later_ = more;
                 return false;
@@ -32631,7 +32725,7 @@ public:
             if (left_.count == 0) { first_tnt_ = offset_; }
         }
         append(more);
-        if constexpr (merges_tnts<Sink>) {
+        if constexpr (merges_tnts<Sink, Code>) {
             return true;
         } else {
             return walk_branches(sink);
@@ -32648,13 +32742,13 @@ public:
     /// Walks over the branches that are collected.
     template <class Sink>
     [[nodiscard]] constexpr auto flush(Sink& sink) -> bool {
-        return !merges_tnts<Sink> || left_.count == 0 || walk_branches(sink);
+        return !merges_tnts<Sink, Code> || left_.count == 0 || walk_branches(sink);
     }
     /// Walks over the branches of TNTs. Stops at a branch whose TIP comes after the TNT: PKT-275.
     template <class Sink>
     constexpr auto walk_branches(Sink& sink) -> bool {
         chain_.previous = nullptr;
-        if constexpr (uses_paths<Sink>) {
+        if constexpr (uses_paths<Sink, Code>) {
             if (sink.paths() != nullptr && !has_paging_) { return walk_paths(sink); }
         }
         while (left_.count != 0) {
@@ -32668,7 +32762,7 @@ public:
     constexpr auto add_target(packet::ip_bytes form, uint64_t target, Sink& sink) -> bool {
         if (!has_target_) {
             bool const has_to = form != packet::ip_bytes::suppressed;
-            if constexpr (uses_paths<Sink>) {
+            if constexpr (uses_paths<Sink, Code>) {
                 chain_.completed = nullptr;
                 auto const end = has_to ? repeat_path(path_end::tip, target, sink) : walked::waits;
                 if (end == walked::branch) { return true; }
@@ -32688,25 +32782,17 @@ public:
     constexpr void add_start(bool has_ip, uint64_t ip, Sink& sink) {
         if (!has_ip) { return leave(sink); }
         start_at(ip, sink);
-        if constexpr (uses_paths<Sink>) {
+        if constexpr (uses_paths<Sink, Code>) {
             if (sink.paths() == nullptr) { return; }
-            path_key const key{
-                {0, space_, width_}, {}, blocks_.cache().generation(), path_end::tip_pge, ip};
-            path& known = sink.paths()->at(key);
-            if (known.key != key) {
-                path made{};
-                made.key = key;
-                made.end = ip;
-                sink.paths()->insert(known, made);
-            }
-            chain_.completed = &known;
+            chain_.completed = &sink.paths()->start_at(
+                {{0, space_, width_}, {}, blocks_.cache().generation(), path_end::tip_pge, ip});
         }
     }
     /// A TIP.PGD.
     template <class Sink>
     constexpr auto add_end(packet::ip_bytes form, uint64_t target, Sink& sink) -> bool {
         bool const has_to = form != packet::ip_bytes::suppressed;
-        if constexpr (uses_paths<Sink>) {
+        if constexpr (uses_paths<Sink, Code>) {
             chain_.completed = nullptr;
             auto const end_kind = has_to ? path_end::tip_pgd_out : path_end::tip_pgd;
             auto const end = repeat_path(end_kind, has_to ? target : 0, sink);
@@ -32724,13 +32810,18 @@ public:
         using enum gap_reason;
         if (left_.count != 0) { return lose(wrong_turn); }
         auto const error = find_way_to(ip);
-        if (error == wrong_turn || error == endless_loop) { return lose(error); }
+        bool const is_sure = options_.has_tnt ||
+                             blocks_.leads_to_packet({ip_, space_, width_}, slot_, may_pop(),
+                                                     options_.has_compressed_rets);
+        if (error == endless_loop || (error == wrong_turn && is_sure)) { return lose(error); }
         for (;;) {
-            if (ip_ == ip) { return true; }
+            if (ip_ == ip) { return is_sure || lose_until(ip, sink); }
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }  // the cache does not keep it
-            if (ip - at->key.ip < at->size && report_up_to(*at, ip, sink)) { return true; }
-            (void)pass(*at, sink);
+            bool const is_here = report_before(*at, ip, sink);
+            bool const is_end = !is_here && at->branch > branch_kind::direct;
+            if (is_end) { return lose_at(*at, sink) && lose_until(ip, sink); }
+            is_here ? go(ip) : void(pass(*at, sink));
         }
     }
     [[nodiscard]] constexpr auto find_way_to(uint64_t ip) -> gap_reason {
@@ -32805,6 +32896,7 @@ private:
                            lost_packet lost) {
         gap_.has_to = is_known;
         gap_.to = ip;
+        gap_.to_is_target = is_known && lost.size() != 0;
         gaps_.add(gap_, offset_ + lost.size());
         if constexpr (takes_gaps<Sink>) { sink.gap(gap_); }
         gap_ = {};
@@ -32816,14 +32908,6 @@ private:
         bool const has_started = is_known() && ip_ == ip && left_.count == 0;
         if (!has_started) { resume(ip, sink); }
     }
-    /// Branches are collected from several TNTs, to walk more of them at once.
-    template <class Sink>
-    static constexpr bool merges_tnts = takes_paths<Sink> &&
-                                        changes_of<Code> == space_changes::at_paging;
-    template <class Sink>
-    static constexpr bool uses_paths = takes_paths<Sink> &&
-                                       changes_of<Code> != space_changes::at_branches;
-
     constexpr void update_space() {
         if constexpr (has_spaces<Code>) {
             bool const is_in_tnt = left_.count != 0;
@@ -32893,13 +32977,6 @@ private:
             tnt_count_ = left_.count;
         }
     }
-    /// What ended the walk to a branch.
-    enum class walked : uint8_t {
-        branch,   ///< the branch was executed
-        waits,    ///< its TIP follows
-        lost,     ///< there is a gap
-        missing,  ///< code is missing that the caller wants to supply
-    };
     /// Walks over the next branch of a TNT.
     template <class Sink>
     constexpr auto walk_branch(Sink& sink) -> walked {
@@ -32961,7 +33038,7 @@ private:
     /// Repeats their path, or records it. `waits` and `lost`: the caller walks what is left.
     template <takes_paths Sink>
     constexpr auto repeat_path(path_end end, uint64_t target, Sink& sink) -> walked {
-        if (sink.paths() == nullptr || has_paging_ || !is_known() ||
+        if (sink.paths() == nullptr || has_paging_ || !is_known() || !options_.has_tnt ||
             left_.count > path_key::max_branches) {
             return walked::waits;
         }
@@ -33047,6 +33124,7 @@ private:
                 continue;
             }
             bool const returns = at->branch == branch_kind::near_return;
+            if (!options_.has_tnt && is_unsure(*at, may_pop())) { return lose_at(*at, sink); }
             if (!returns && at->branch != branch_kind::indirect) {
                 return lose(gap_reason::wrong_turn);
             }
@@ -33071,6 +33149,7 @@ private:
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }
             bool ends = true;
+            if (!options_.has_tnt && is_unsure(*at, may_pop())) { return lose_at(*at, sink); }
             if (at->branch == branch_kind::direct) {
                 ends = has_to ? target == at->target : is_outside_filters(options_, at->target);
             } else if (at->branch == branch_kind::none) {
@@ -33095,14 +33174,28 @@ private:
             return true;
         }
     }
-    /// Reports the instructions of a block before an IP. False if no instruction begins there.
+
+    // --------------------------------------------------------------------------- without TNT
+
+    constexpr void lose_branches() noexcept {
+        if (!options_.has_branches) { (void)lose(gap_reason::no_branches); }
+    }
+    /// True if a RET may be compressed: then it has no packet.
+    [[nodiscard]] constexpr auto may_pop() const noexcept -> bool {
+        return options_.has_compressed_rets && (lost_calls_ || returns_.size() != 0);
+    }
+    /// Executes a block; it is not known where its branch leads.
     template <class Sink>
-    constexpr auto report_up_to(block const& passed, uint64_t ip, Sink& sink) -> bool {
-        unsigned const count = passed.count_before(ip);
-        if (count == 0) { return false; }
-        report(passed, count, static_cast<unsigned>(ip - passed.key.ip),
-               passed.length_of(count - 1), sink);
-        go(ip);
+    constexpr auto lose_at(block const& last, Sink& sink) -> bool {
+        report(last, sink);
+        go(last.last());
+        return lose(gap_reason::no_tnt);
+    }
+    /// The IP of an event may be reached again after its first occurrence: the gap ends there.
+    template <class Sink>
+    constexpr auto lose_until(uint64_t ip, Sink& sink) -> bool {
+        (void)lose(gap_reason::no_tnt);
+        resume(ip, sink);
         return true;
     }
 
@@ -33156,8 +33249,9 @@ constexpr auto form_of(Packet const& packet) noexcept -> packet::ip_bytes {
 template <code_source Code>
 struct event_walk {
     code_walk<Code> walk;
-    uint64_t until;  ///< the part of the trace ends with the PSB+ at this offset
-    bool continues;  ///< the part before it has reported the first start
+    uint64_t until;     ///< the part of the trace ends with the PSB+ at this offset
+    bool continues;     ///< the part before it has reported the first start
+    bool has_branches;  ///< the trace has branches
     waiting_step step{};
     bool has_ended = false;     ///< at `until`
     bool psb_has_mode = false;  ///< the PSB+ that is read
@@ -33168,7 +33262,10 @@ struct event_walk {
     struct no_sink {};
 
     constexpr event_walk(Code& code, block_cache& cache, walk_options const& options) noexcept
-        : walk{code, cache, options}, until{options.until}, continues{options.continues} {}
+        : walk{code, cache, options},
+          until{options.until},
+          continues{options.continues},
+          has_branches{options.has_branches} {}
 
     /// Begins another trace, which is whole.
     constexpr void restart() noexcept {
@@ -33197,6 +33294,12 @@ struct event_walk {
         step.what = waiting::none;
         return true;
     }
+    /// The trace ends, or this part of it.
+    template <class Sink>
+    constexpr void finish(Sink& sink) {
+        walk.close_gap(sink, false, 0);
+        if (!has_branches) { walk.count_unread(event.offset); }
+    }
 
 private:
     template <class Sink>
@@ -33213,7 +33316,7 @@ private:
     constexpr auto walk_to_event(Sink& sink) -> bool {
         auto const& e = event;
         // Lost packets may hide where tracing ended: PKT-140, PKT-153.
-        bool const is_lost = !walk.is_known() && !walk.is_off();
+        bool const is_lost = !walk.is_known() && !walk.is_off() && has_branches;
         if (is_lost && e.enabled == trace::tracing::off) { walk.leave(sink); }
         if (e.what != trace::event_type::async_disabled) { cause = cause_of(e); }
         // Another event than those of a PSB+: the last PSB+ may have no end.
@@ -33377,7 +33480,7 @@ private:
     constexpr auto end_of_psb_plus(Sink& sink) -> bool {
         if (!event.has_ip) {
             if (walk.is_known()) { (void)walk.lose(gap_reason::damage); }
-            walk.leave(sink);
+            if (has_branches) { walk.leave(sink); }
             return true;
         }
         if (walk.is_known() && !walk.walk_until(event.ip, sink)) { return false; }
@@ -33540,7 +33643,10 @@ public:
         using out = detail::branch_walk<Code, Clock, Sink>;
         for (;;) {
             if (!walk_.proceed(sink)) { return walk_end::missing_code; }
-            if (walk_.has_ended) { return walk_end::end; }
+            if (walk_.has_ended) {
+                walk_.finish(sink);
+                return walk_end::end;
+            }
             trace::event const* const next = reader_.next_after(
                 out{&walk_.walk, &walk_.step, &sink});
             if (next == nullptr) { return walk_end::missing_code; }
@@ -33549,7 +33655,7 @@ public:
             if constexpr (takes_times<Sink>) { sink.time(next->when); }
             if (next->what == trace::event_type::end) {
                 if (!walk_.proceed(sink)) { return walk_end::missing_code; }
-                walk_.walk.close_gap(sink, false, 0);
+                walk_.finish(sink);
                 return walk_end::end;
             }
         }

@@ -112,9 +112,9 @@ flags), reference (a TSC near the first piece) and comm (the name of the thread)
 pieces are of several threads; AUX area samples have the cpu, or the tid, as idx. The line `config`
 before it has layout (file or pipe of perf.data, or winipt), snapshot, the enabled packets tsc, mtc
 and cyc, and mtc_freq, cyc_thresh, tsc_ratio, non_turbo, cpu, its errata, and perf_clock in the form
-of the options. After it, the line `ctl` has IA32_RTIT_CTL as Linux set it for the event: `value`, and
-each field by its name in the manual; unknown_config, bits of the event's config that have no known
-meaning; and filter, its address filters.
+of the options. After it, the line `ctl` has IA32_RTIT_CTL as Linux set it for the event: `value`,
+and each field by its name in the manual; unknown_config, bits of the event's config that have no
+known meaning; and filter, its address filters.
 
 With --events a line is `OFFSET event field=value...`, with the offset of the packet that gave the
 event its name. An event that has its IP from a later FUP or TIP is printed when that comes. `-` is
