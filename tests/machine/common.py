@@ -31,9 +31,9 @@ def parse(parser, arguments):
     return options
 
 
-def perf_errors(file, symfs, *options):
+def perf_errors(file, symfs):
     """`perf script` that decodes a file: the finished process, and its trace errors."""
-    done = subprocess.run(["perf", *options, "script", "--symfs", symfs, "-i", file, "--itrace=e",
+    done = subprocess.run(["perf", "script", "--symfs", symfs, "-i", file, "--itrace=e",
                            "-F", "ip,event"], capture_output=True, text=True, errors="replace",
                           check=False, timeout=300)
     return done, re.findall(r"instruction trace error.*", done.stdout + done.stderr)

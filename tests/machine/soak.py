@@ -367,23 +367,25 @@ class soak:
             made.problems.append(f"{name}: {second[0]}: {'not ' if one.busy else ''}refused")
 
     def cache_vdso(self, folder):
-        """perf takes the vDSO of the host, unless its cache has that of the file."""
+        """perf takes the vDSO of the host, unless its cache has that of the file. With --symfs DIR
+        the cache is DIR/.debug; --buildid-dir has no effect."""
         vdso = folder / "vdso.so"
         notes = subprocess.run(["readelf", "-n", vdso], capture_output=True, text=True,
                                check=False).stdout if vdso.exists() else ""
         found = re.search(r"Build ID: ([0-9a-f]{40})", notes)
-        if found:
-            place = folder / "cache/[vdso]" / found[1]
+        cache = self.symfs / ".debug"
+        if found and not (cache / "[vdso]" / found[1]).exists():
+            place = cache / "[vdso]" / found[1]
             place.mkdir(parents=True)
             (place / "vdso").write_bytes(vdso.read_bytes())
-            link = folder / "cache/.build-id" / found[1][:2] / found[1][2:]
-            link.parent.mkdir(parents=True)
+            link = cache / ".build-id" / found[1][:2] / found[1][2:]
+            link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(f"../../[vdso]/{found[1]}")
 
     def decode(self, made, one, name, data, lost, folder):
         explained = lost or one.killed or one.repeats
         try:
-            listed, errors = perf_errors(data, self.symfs, "--buildid-dir", folder / "cache")
+            listed, errors = perf_errors(data, self.symfs)
             if listed.returncode < 0:
                 made.problems.append(f"{name}: perf script ended by signal {-listed.returncode}")
             elif listed.returncode != 0 and not one.killed:
