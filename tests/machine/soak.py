@@ -330,6 +330,9 @@ class soak:
             if not data.exists():
                 continue
             refused = statuses[n] != 0 and one.refusal
+            inside = data / "data" if data.is_dir() else data
+            if refused and inside.stat().st_size == 0:
+                continue
             try:
                 trace = perf_files.read(data)
             except ValueError as error:
