@@ -152,6 +152,8 @@ def a_kill(draw, n):
 
 
 def an_attach(draw, n):
+    """If a thread exits after perf listed it, and before perf opens its event, perf warns, and ends
+    at once with 255; its file is not finished."""
     return step("attach", "./soak_work forever 4 & W=$!\n" + sleep(draw) + "\n"
                 + record(n, "-e intel_pt//u -p $W", "-m,512")
                 + f" & P=$!\nready $P; {sleep(draw)}; stop $P; kill -9 $W\n"
@@ -322,6 +324,8 @@ class soak:
                 made.problems.append(f"{name}: did not end")
                 continue
             said = self.text(folder / f"out{n}.txt")
+            if one.kind == "attach" and statuses[n] == 255 and "Ignored open failure for" in said:
+                one.killed = True  # see an_attach
             self.check_end(made, one, name, statuses[n], said)
             for line in self.text(folder / f"dmesg{n}.txt").splitlines():
                 if BAD.search(line):
@@ -358,8 +362,10 @@ class soak:
     def check_end(made, one, name, status, said):
         if status == 137:
             made.problems.append(f"{name}: over its limit of time: {said.strip()[-200:]}")
-        elif status != 0 and not one.refusal:
+        elif status != 0 and not one.refusal and not one.killed:
             made.problems.append(f"{name}: status {status}: {said.strip()[-300:]}")
+        elif status != 0 and one.kind == "attach":
+            made.notes.append(f"{name}: perf ended: a thread had exited before it was opened")
         elif status != 0 and not one.killed:
             reason = re.search(r".*(?:not supported|nvalid|failed|refused).*", said)
             made.notes.append(f"{name}: refused: {(reason[0] if reason else said)[-110:].strip()}")
