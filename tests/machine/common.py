@@ -36,4 +36,4 @@ def perf_errors(file, symfs):
     done = subprocess.run(["perf", "script", "--symfs", symfs, "-i", file, "--itrace=e",
                            "-F", "ip,event"], capture_output=True, text=True, errors="replace",
                           check=False, timeout=300)
-    return done, re.findall(r"instruction trace error.*", done.stdout + done.stderr)
+    return done, re.findall(r"instruction trace error type.*", done.stdout + done.stderr)
