@@ -1040,8 +1040,8 @@ TEST_CASE("where tracing ends, except by a filter, a sink is told the next instr
 
         std::uint64_t ip = 0;
         unsigned count = 0;
-        constexpr void stop(std::uint64_t next, std::uint32_t) {
-            ip = next;
+        constexpr void stop(flow::stop const& one) {
+            ip = one.ip;
             ++count;
         }
     };
