@@ -6,6 +6,7 @@ import struct
 
 HEAD_SIZE = 104
 LOST, AUX, LOST_SAMPLES, AUXTRACE = 2, 11, 13, 71
+MMAP, COMM, FORK, MMAP2, ITRACE_START = 1, 3, 7, 10, 12  # the PID is their first field
 TRUNCATED = 1  # a flag of AUX
 
 
@@ -17,6 +18,8 @@ class aux_trace:
     truncated: int = 0    # AUX records with this flag
     end: int = 0          # the last AUX record's
     lost: int = 0         # LOST and LOST_SAMPLES records
+    started: set = dataclasses.field(default_factory=set)  # processes of ITRACE_START records
+    named: set = dataclasses.field(default_factory=set)    # those of COMM, FORK and MMAP records
 
     @property
     def in_file(self):
@@ -65,6 +68,10 @@ def read(data):
             made.end = max(made.end, offset + of_aux)
         elif kind in (LOST, LOST_SAMPLES):
             made.lost += 1
+        elif kind == ITRACE_START:
+            made.started.add(struct.unpack_from("<I", content, at + 8)[0])
+        elif kind in (MMAP, COMM, FORK, MMAP2):
+            made.named.add(struct.unpack_from("<I", content, at + 8)[0])
         elif kind == AUXTRACE:
             of_trace, offset, _, buffer = struct.unpack_from("<QQQI", content, at + 8)
             piece = content[at + length:at + length + of_trace]
