@@ -187,8 +187,6 @@ private:
         bool has_returned = false;  ///< the function that executes called the one before
         moment first{};
         bool is_stopped = false;
-        moment stop{};
-        flow::stop_reason why{};
     };
     /// The begin or the end of a bar, whose time, and maybe whose offset, is not known yet.
     struct pending {
@@ -263,8 +261,6 @@ private:
         auto const& frame = one.frame;
         if (frame.kind == flow::frame_kind::stopped) {
             in.is_stopped = true;
-            in.stop = {in.instructions, offset_.now, time_.now};
-            in.why = frame.why;
             return;
         }
         bool const is_root = frame.kind == flow::frame_kind::unseen && in.open.empty();
@@ -288,24 +284,14 @@ private:
         }
     }
     void leave(lane& in, flow::call_return const& one) {
-        if (in.is_stopped) { return add_stop(in); }
+        if (in.is_stopped) {  // a stop has no bar
+            in.is_stopped = false;
+            return;
+        }
         in.has_returned = one.from != 0 && !one.is_tail_call;
         auto left = one.frames == 0 ? 1 : one.frames;
         for (; left != 0 && in.above != 0; --left) { --in.above; }
         for (; left != 0 && !in.open.empty(); --left) { close_last(in); }
-    }
-    /// Tracing begins again.
-    void add_stop(lane& in) {
-        in.is_stopped = false;
-        bar made;
-        made.begin = in.stop;
-        made.end = {in.instructions, offset_.now, time_.now};
-        made.function = static_cast<std::uint64_t>(in.why);
-        made.lane = in.number;
-        made.level = level_above(in);
-        made.kind = bar_kind::stopped;
-        finish_bar(made);
-        (void)bars_.add(made);
     }
     /// Ends the bars of the stack that is left, and continues those of the one that is entered.
     void change_stack(lane& in, flow::stack_switch const& one) {
