@@ -844,7 +844,7 @@ class Lines(Folder):
             guest = run("--time", "--tsc-hz", "1000000000", "--guest-tsc", f"{offset},{multiplier}",
                         "-", data=data)[1].splitlines()[-2]
             self.assertTrue(guest.endswith(f" time={wanted:#x}-0+? ns={wanted}"), guest)
-        self.assertIn(" guest=0x1000-", run("--time", "--guest", "-", data=data)[1])
+        self.assertIn(" guest=0x1000-", run("--time", "--begins-in-guest", "-", data=data)[1])
         # A timeline and the sums of a summary have times of the host only.
         self.assertNotIn(hex(0x500), run("--summary", "--time", "-", data=data)[1])
 

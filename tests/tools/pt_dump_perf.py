@@ -580,8 +580,7 @@ class AuxSamples(Case):
         path = traces.perf_data_folder() / "made" / "aux_samples.data"
         if not path.is_file():
             self.skipTest("recorded perf.data")
-        stream, = [json.loads(line) for line in
-                   self.dump("--streams", "--json", path).splitlines()[1:]]
+        (stream, _), = self.streams(path.read_bytes())
         # The second sample repeats the first one.
         self.assertEqual((stream["pieces"], stream["recorded"], stream["bytes"]), (2, 112, 56))
 

@@ -91,7 +91,7 @@ auto take_clock_option(tool::command_line& line, Settings& how) -> bool {
         clock.monotonic = true;
     } else if (line.is("--tsc-reference")) {
         clock.tsc_reference = tool::number_of(line, "a TSC of 64 bits, not 0", any, 1);
-    } else if (line.is("--guest")) {
+    } else if (line.is("--begins-in-guest")) {
         clock.is_guest = true;
     } else if (line.is("--guest-tsc")) {
         auto const found = tool::numbers_of(

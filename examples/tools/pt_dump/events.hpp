@@ -76,13 +76,14 @@ public:
     /// The state of the processor continues across PSBs.
     static constexpr bool is_splittable = false;
 
-    event_lister(settings const& how, output& out) : how_{how}, out_{out} {}
+    event_lister(settings const& how, output& out) : how_{how}, out_{out}, places_{how.places} {}
 
     void begin(std::string_view name) { append_file(out_, how_, name); }
     [[nodiscard]] auto reader() const { return event_reader_for<Clock>(how_); }
     [[nodiscard]] auto reader_after(trace::event_reader<Clock> const& before,
                                     trace_file::gap const& which) {
         append_gap(out_, how_, which);
+        places_.lose();
         begin_ = which.offset;
         return event_reader_after_gap(before, how_);
     }
@@ -92,8 +93,12 @@ public:
     void read(Reader& reader) {
         for (auto one = reader.next(); one; one = reader.next()) {
             one.offset += begin_;
+            auto const before = places_.state();
+            if (loses_packets(one.what)) { places_.lose(); }
+            places_.take(one);
+            if (!is_mark(one.what) && !places_.takes()) { continue; }
             totals_.count(one.what);
-            how_.json ? print_json(one) : print_text(one);
+            how_.json ? print_json(one, before) : print_text(one, before);
         }
     }
 
@@ -123,6 +128,18 @@ private:
         using enum trace::event_type;
         return what == damage || what == note || what == synced || what == resynced || what == lost;
     }
+    static auto loses_packets(trace::event_type what) -> bool {
+        using enum trace::event_type;
+        return what == damage || what == resynced || what == lost || what == overflow;
+    }
+    /// Adds the name of a transition between host and guest, which changes NR.
+    template <class Fields>
+    void add_transition(Fields& fields, trace::event const& one,
+                        trace::execution_state const& before) const {
+        bool const is_guest = places_.state().non_root;
+        if (one.what != trace::event_type::paging || one.is_status || !before.has_cr3) { return; }
+        if (before.non_root != is_guest) { fields.string("vm", is_guest ? "entry" : "exit"); }
+    }
     static auto has_rule(trace::event_type what) -> bool {
         return what == trace::event_type::damage || what == trace::event_type::note;
     }
@@ -131,27 +148,32 @@ private:
         fields.number("events", totals_.events);
         fields.number("errors", totals_.errors);
         fields.number("resyncs", totals_.resyncs);
+        if (!how_.places.is_on()) { return; }
+        fields.number("left_out", places_.left_out());
+        fields.number("unknown", places_.unknown());
     }
-    void print_text(trace::event const& one) {
+    void print_text(trace::event const& one, trace::execution_state const& before) {
         auto& out = out_.text();
         listing::append_offset(out, one.offset);
         out += is_mark(one.what) ? " !" : " ";
         out += name(one.what);
         listing::text_fields fields{out};
         add_fields(fields, one);
+        add_transition(fields, one, before);
         if (one.is_status) { fields.number("status", 1); }
         if constexpr (is_timed) { append_text_time(out, one.when, how_.to_ns); }
         if (has_rule(one.what)) { (out += ": ") += text_of(one.broken); }
         out += '\n';
         out_.line_done();
     }
-    void print_json(trace::event const& one) {
+    void print_json(trace::event const& one, trace::execution_state const& before) {
         auto& out = out_.text();
         out += '{';
         json_fields fields{out};
         fields.number("offset", one.offset);
         fields.string("event", name(one.what));
         add_fields(fields, one);
+        add_transition(fields, one, before);
         if (one.is_status) { fields.number("status", 1); }
         if constexpr (is_timed) { append_json_time(fields, one.when, how_.to_ns); }
         if (has_rule(one.what)) { fields.string("text", text_of(one.broken)); }
@@ -163,6 +185,7 @@ private:
     output& out_;
     std::uint64_t begin_ = 0;  ///< offset of the reader's first byte in the trace
     event_totals totals_{};
+    tool::place_counter places_;
 };
 
 }  // namespace pt_dump

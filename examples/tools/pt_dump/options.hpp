@@ -5,6 +5,7 @@
 
 #include "../common/clock_options.hpp"
 #include "../common/numbers.hpp"
+#include "../common/place_filter.hpp"
 #include "../common/trace_file.hpp"
 
 #include <ptspec/engine/check_options.hpp>
@@ -50,6 +51,7 @@ struct settings {
     bool winipt = false;                    ///< files are those of the driver of Windows
     std::optional<std::uint64_t> stream{};  ///< the stream to read, if only one
     trace_file::given_options given{};
+    tool::place_filter places{};
     timeline_state* shared = nullptr;
     calls::options* calls = nullptr;           ///< nullptr: without calls
     calls::process_code* code = nullptr;       ///< of the file with the stream `from`
@@ -58,7 +60,7 @@ struct settings {
 
     /// True if what is printed for a packet depends on all packets before it.
     [[nodiscard]] auto is_sequential() const -> bool {
-        return time || what == form::events || what == form::chrome_trace;
+        return time || places.is_on() || what == form::events || what == form::chrome_trace;
     }
 };
 

@@ -50,6 +50,11 @@ Reading:
                   manual: only what all do; auto, the default: the kind with the fewest violations
   --jobs N        read in up to N threads, 1 to 256; the output is the same. Not with --events,
                   --time and --chrome-trace, which depend on all packets before
+  --only root|guest, --vmcs ADDRESS, --cr3 VALUE
+                  of a listing or --events only what ran there, as the last PIP or VMCS packet before
+                  says: in VMX root or non-root operation (NR), with this VMCS, with this CR3. After
+                  a loss of packets nothing is known up to the next one. The last line has left_out,
+                  how much was not printed, and unknown, of it where the place is not known
   --json          print JSON, one object a line
 
 Time, for --time and --chrome-trace. Without --tsc-ratio MTCs give no time, without --non-turbo CYCs
@@ -63,7 +68,8 @@ an option replaces what the file says:
   --non-turbo R   the maximum non-turbo ratio, MSR_PLATFORM_INFO[15:8]
   --tsc-reference TSC
                   a TSC near the trace, for the 8 bits that TSC packets lack
-  --guest         the trace begins in a guest, until a PIP packet shows where code executes
+  --begins-in-guest
+                  the trace begins in a guest, until a PIP packet shows where code executes
   --guest-tsc OFFSET,MULTIPLIER
                   the TSC offset and multiplier of the guest's VMCS, 0x1000000000000 for none: times
                   of the guest become the host's
@@ -83,7 +89,8 @@ Calls, for --chrome-trace:
   --pages FILE.mem FILE.addr
                   pages of 4096 bytes one after the other, and a text file with a line `0xADDRESS`
                   for each, with ` unmapped` after it if the page is absent
-  --symfs DIRECTORY, --vdso FILE, --kernel FILE, --kallsyms FILE
+  --symfs DIRECTORY, --vdso FILE, --kernel FILE, --kallsyms FILE, --guest-symfs DIRECTORY,
+  --guest-kernel FILE, --guest-kallsyms FILE
                   where the code of a perf.data file is: see pt_flow --help
 
   -h, --help      print this text
@@ -126,7 +133,8 @@ an unknown value, status=1 marks what a PSB+ reports: it happened before.
   async_disabled ip to          the same, which ends tracing
   overflow; resumed ip          packets are lost; control flow continues at ip
   trace_stop ip                 TraceStop
-  paging cr3 nr ip              CR3; nr=1 in VMX non-root operation
+  paging cr3 nr ip vm           CR3; nr=1 in VMX non-root operation; vm=entry or vm=exit where nr
+                                changes: of a guest
   vmcs base ip                  the current VMCS
   exec_mode mode if ip          64-, 32- or 16-bit code; if: RFLAGS.IF, with event trace
   transaction state ip          begin, commit, abort; in a PSB+ inside, outside
@@ -454,8 +462,9 @@ void check_options(settings const& how, std::vector<std::string> const& given, b
         throw tool::failure{"--tsc-hz and --perf-clock both convert times: give one"};
     }
     if (how.jobs > 1 && how.is_sequential()) {
-        throw tool::failure{"--jobs is for packets without times: events and times depend on all "
-                            "packets before them"};
+        throw tool::failure{
+            "--jobs is for packets without times and places: events, times and places "
+            "depend on all packets before them"};
     }
     bool const has_events = how.what == form::events || how.what == form::chrome_trace;
     if (has_events && how.how.strict) {
@@ -463,6 +472,10 @@ void check_options(settings const& how, std::vector<std::string> const& given, b
     }
     if (how.what == form::streams && how.jobs > 1) {
         throw tool::failure{"--streams reads no packets: leave out --jobs"};
+    }
+    bool const is_listing = how.what == form::listing || how.what == form::events;
+    if (how.places.is_on() && !is_listing) {
+        throw tool::failure{"--only, --vmcs and --cr3 are for a listing and --events"};
     }
     if (how.calls != nullptr && how.what != form::chrome_trace) {
         throw tool::failure{"--calls needs --chrome-trace"};
@@ -552,7 +565,7 @@ auto run(tool::command_line& line) -> int {
             literals.push_back(*bytes);
         } else if (auto const option = line.argument(); trace_file::take_clock_option(line, how)) {
             clock_option = option;
-        } else if (calls::take_option(line, code)) {
+        } else if (calls::take_option(line, code) || tool::take_place_option(line, how.places)) {
             continue;
         } else {
             line.refuse();

@@ -207,7 +207,8 @@ public:
           begin_{begin},
           totals_{.synced = how.is_after_gap},
           clock_{how.clock},
-          errata_{how.quirks} {}
+          errata_{how.quirks},
+          places_{how.places} {}
 
     void begin(std::string_view name) { append_file(out_, how_, name); }
     [[nodiscard]] auto reader() const -> trace::reader<> { return trace::reader<>{how_.how}; }
@@ -216,8 +217,9 @@ public:
     void read(Reader& reader) {
         for (auto item = errata_.next(reader); item; item = errata_.next(reader)) {
             item.offset += begin_;
-            totals_.count(item);
             if (how_.time) { time_ = add_to(clock_, item); }
+            if (how_.places.is_on() && !is_in_place(item)) { continue; }
+            totals_.count(item);
             bool const hidden = !how_.pads && item.what == trace::item_type::packet &&
                                 item.packet.kind() == packet::kind::pad;
             if (!hidden) { print(item); }
@@ -232,6 +234,7 @@ public:
         totals_.synced = true;  // a missing PSB is reported with its offset
         errata_ = trace::packet_errata{how_.quirks};
         clock_.lose();
+        places_.lose();
         return packet_reader_after_gap(how_);
     }
 
@@ -242,10 +245,21 @@ public:
 
     [[nodiscard]] auto end(std::uint64_t bytes) -> status {
         print({.what = trace::item_type::end, .offset = bytes});
-        return totals_.errors != 0 ? damaged : totals_.packets != 0 ? clean : no_psb;
+        bool const has_packets = totals_.packets + places_.left_out() != 0;
+        return totals_.errors != 0 ? damaged : has_packets ? clean : no_psb;
     }
 
 private:
+    /// Follows the place. What is no packet is printed anyway.
+    auto is_in_place(trace::item const& item) -> bool {
+        if (item.what != trace::item_type::packet) {
+            if (item.what != trace::item_type::unknown) { places_.lose(); }
+            return true;
+        }
+        if (item.packet.kind() == packet::kind::ovf) { places_.lose(); }
+        places_.take(item.packet);
+        return places_.takes();
+    }
     void print(trace::item const& item) {
         auto& out = out_.text();
         bool const has_rule = item.what == trace::item_type::damage && !how_.json;
@@ -254,6 +268,13 @@ private:
         if (how_.time && item) {
             how_.json ? append_json_time(json_fields{out}, time_, how_.to_ns)
                       : append_text_time(out, time_, how_.to_ns);
+        }
+        if (!item && how_.places.is_on()) {
+            auto const add = [&](auto fields) {
+                fields.number("left_out", places_.left_out());
+                fields.number("unknown", places_.unknown());
+            };
+            how_.json ? add(json_fields{out}) : add(listing::text_fields{out});
         }
         if (has_rule) { (out += ": ") += listing::text_of(item.broken); }
         out += how_.json ? "}\n" : "\n";
@@ -266,6 +287,7 @@ private:
     listing::totals totals_{};
     trace::clock clock_;
     trace::packet_errata errata_;
+    tool::place_counter places_;
     trace::time time_{};
 };
 

@@ -101,7 +101,7 @@ public:
     void thread(thread_id which) override {
         if (last_ != nullptr && last_->thread == which) { return; }
         if (prints_at_once_ && last_ != nullptr) { last_->printer->end(); }
-        auto& found = all_[which.tid];
+        auto& found = all_[{which.tid, which.is_guest}];
         if (found != nullptr && !(found->thread == which)) { end_of(*found); }
         if (found == nullptr || !(found->thread == which)) {
             found.reset(new thread_calls{which, make_(which), choice_});
@@ -111,7 +111,7 @@ public:
         last_->printer->is_shown = is_shown;
     }
     void end() override {
-        for (auto& [tid, one] : all_) { end_of(*one); }
+        for (auto& [thread, one] : all_) { end_of(*one); }
     }
 
 private:
@@ -138,7 +138,8 @@ private:
         auto const number = [](std::uint32_t value) {
             return value == no_process ? std::string{"?"} : std::to_string(value);
         };
-        to_.write("thread " + number(which.pid) + "/" + number(which.tid) + "\n");
+        to_.write("thread " + number(which.pid) + "/" + number(which.tid) +
+                  (which.is_guest ? " guest\n" : "\n"));
     }
 
     tool::output& to_;
@@ -148,7 +149,7 @@ private:
     flow::stack_choice choice_;
     symbols_of_thread names_of_;
     std::function<std::unique_ptr<call_printer>(thread_id)> make_;
-    std::map<std::uint32_t, std::unique_ptr<thread_calls>> all_{};
+    std::map<std::pair<std::uint32_t, bool>, std::unique_ptr<thread_calls>> all_{};
     thread_calls* last_ = nullptr;
     trace::time when_{};
 };

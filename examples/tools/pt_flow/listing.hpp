@@ -117,6 +117,8 @@ public:
         if (!is_shown) { return; }
         to_.text("edge ").hex(one.from).text(" ").hex(one.to);
         if (one.is_asynchronous) { to_.text(" event"); }
+        if (transition == vm_transition::entry) { to_.text(" vm-entry"); }
+        if (transition == vm_transition::exit) { to_.text(" vm-exit"); }
         if (!one.is_taken) { to_.text(" not-taken"); }
         to_.end();
     }

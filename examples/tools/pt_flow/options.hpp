@@ -5,6 +5,7 @@
 
 #include "../common/clock_options.hpp"
 #include "../common/numbers.hpp"
+#include "../common/place_filter.hpp"
 #include "../common/traced/options.hpp"
 #include "walk.hpp"
 
@@ -151,8 +152,8 @@ inline auto parse(tool::command_line& line, std::string_view usage) -> settings 
             tool::print(usage);
             std::exit(0);
         }
-        if (detail::take_form(line, given) || traced::take_code_option(line, given.code) ||
-            detail::take_clock_option(line, given)) {
+        if (tool::take_place_option(line, given.walk.places) || detail::take_form(line, given) ||
+            traced::take_code_option(line, given.code) || detail::take_clock_option(line, given)) {
             continue;
         }
         if (line.is("--cpu")) {

@@ -62,6 +62,11 @@ What is walked and printed; all by default:
                             those of fibers, shows which one executes: by the addresses to which it
                             returns, the default, or by PTWRITE, whose payload is the stack's number
   --dso FILE                with --calls: only calls of functions of this file, a path or its end
+  --only root|guest, --vmcs ADDRESS, --cr3 VALUE
+                            only what was executed there, as PIP and VMCS packets say: in VMX root
+                            or non-root operation (NR), with this VMCS, with this CR3. After lost
+                            packets the place is not known up to the next PIP. What is left out is
+                            counted on stderr
   --jobs N                  walk in up to N threads; by default in one for each processor. The
                             output does not depend on it
 
@@ -83,6 +88,11 @@ Code of a perf.data file:
                             makes it, or vmlinux, without modules
   --kallsyms FILE           the names of its functions: a copy of /proc/kallsyms. Of a directory of
                             `perf record --kcore` both are known
+  --guest-symfs DIRECTORY, --guest-kernel FILE, --guest-kallsyms FILE
+                            the same of guests, all of which have this kernel. Files are those that
+                            MMAP records of guests name, unless two processes of guests have
+                            different ones at an address. Calls in a guest are those of a thread
+                            `PID/TID guest`; not with --drcov
 
 How the trace is read; of a perf.data file this is known:
   --cpu FAMILY/MODEL[/STEPPING]
@@ -96,8 +106,9 @@ How the trace is read; of a perf.data file this is known:
                             is one gap (no-branches). With DisTNT, code is known up to a branch
                             whose outcome is not certain: a conditional one, or a RET that may be
                             compressed (no-tnt). A perf.data file says it itself
-  --mtc-freq N, --cyc-thresh N, --tsc-ratio B/A, --non-turbo R, --tsc-reference TSC, --guest,
-  --guest-tsc OFFSET,MULTIPLIER, --monotonic, --tsc-hz HZ, --perf-clock SHIFT,MULT,ZERO
+  --mtc-freq N, --cyc-thresh N, --tsc-ratio B/A, --non-turbo R, --tsc-reference TSC,
+  --begins-in-guest, --guest-tsc OFFSET,MULTIPLIER, --monotonic, --tsc-hz HZ,
+  --perf-clock SHIFT,MULT,ZERO
                             for times: see pt_dump --help
   -h, --help                print this text
 
@@ -108,7 +119,8 @@ A line `gap REASON offset=O from=F to=T` is printed where it is not known what w
 were lost (overflow), the trace is damaged (damage), code is not in an image (missing-code) or is no
 instruction (no-instruction), a RET returns from a CALL that is in a gap (missing-call), or trace
 and code do not match (wrong-turn, endless-loop, no-target). Or the trace has no packets for it: see
---ctl. `edge - TO` after a gap no-tnt is the target of an indirect branch.
+--ctl. `edge - TO` after a gap no-tnt is the target of an indirect branch. An edge that changes NR ends with
+vm-entry or vm-exit.
 
 Example:
   $ printf 'psb\nfup ip=0x1000\npsbend\ntnt.8 bits=T\n' | pt_asm | pt_flow -
@@ -171,10 +183,22 @@ void report_no_psb(std::string const& name) {
     tool::print_error(name + ": has no PSB: nothing is known");
 }
 
+/// Says what --only, --vmcs and --cr3 left out.
+void report_left_out(settings const& given, pt_flow::left_out const& all) {
+    if (!given.walk.places.is_on()) { return; }
+    auto const counted = [](std::uint64_t count, std::string_view what) {
+        return std::to_string(count) + ' ' + std::string{what} + (count == 1 ? "" : "s");
+    };
+    tool::print_error("left out: " + counted(all.instructions, "instruction") + " (" +
+                      std::to_string(all.unknown) + " where the place is not known), " +
+                      counted(all.branches, "edge") + ", " + counted(all.gaps, "gap"));
+}
+
 /// Prints what a raw trace says, and returns the exit status.
 auto print_raw(settings& given, trace_file::opened& in, tool::output& out) -> int {
     auto const bytes = in.whole();
     traced::traced_code code{given.code.images.spans()};
+    code.select(given.walk.places);
     report to = listing_of(given, out);
     if (given.what == form::drcov) {
         to = std::make_unique<pt_flow::covered_blocks>(
@@ -195,6 +219,7 @@ auto print_raw(settings& given, trace_file::opened& in, tool::output& out) -> in
     all.emplace_back(0).add(bytes->bytes());
     walk(given, std::move(all), code, how, *to);
     to->end();
+    report_left_out(given, to->others);
     if (!to->has_psb) { report_no_psb(in.name()); }
     return to->gaps == 0 && to->has_psb ? 0 : 1;
 }
@@ -220,6 +245,9 @@ auto report_of_threads(settings const& given, tool::output& to, trace_file::conv
         return std::make_unique<pt_flow::covered_blocks>(to, module_of);
     }
     auto const names_of = [&of](pt_flow::thread_id which) -> auto& {
+        if constexpr (requires { of.guest_names(); }) {
+            if (which.is_guest) { return of.guest_names(); }
+        }
         return of.names_of(which.pid, which.image);
     };
     auto const ranges_of = [&of, &given](pt_flow::thread_id which) {
@@ -254,12 +282,14 @@ auto print_all(settings const& given, std::vector<source> const& all, Processes&
             is_known = false;
         }
         to->end();
+        report_left_out(given, to->others);
         return to->gaps == 0 && is_known ? 0 : 1;
     }
     struct printed {
         tool::output text = tool::output::temporary();
         std::uint64_t gaps = 0;
         bool has_psb = true;
+        pt_flow::left_out others{};
     };
     auto const make = [&](unsigned, std::size_t i) {
         printed made;
@@ -269,18 +299,22 @@ auto print_all(settings const& given, std::vector<source> const& all, Processes&
         to->end();
         made.gaps = to->gaps;
         made.has_psb = to->has_psb;
+        made.others = to->others;
         return made;
     };
     bool is_known = true;
+    pt_flow::left_out others{};
     std::uint64_t done = 0;
     auto of_next = all.begin();
     tool::in_order(all.size(), jobs, make, [&](printed& one) {
         one.text.copy_to(out);
         if (!one.has_psb) { report_no_psb(of_next->label); }
         is_known = is_known && one.gaps == 0 && one.has_psb;
+        others.add(one.others);
         bar.at(done += of_next->size);
         ++of_next;
     });
+    report_left_out(given, others);
     return is_known ? 0 : 1;
 }
 
@@ -308,6 +342,7 @@ auto print_perf_data(settings const& given, trace_file::container const& file, t
             with.jobs = jobs;
             with.bar = bar;
             traced::traced_code code{in, *one};
+            code.select(with.places);
             walk(given, pt_flow::stretches_of(*one), code, with, to);
         };
         all.push_back({one->label(), one->bytes(), how.to_ns, walk_it});
@@ -389,10 +424,17 @@ void take_kcore_directory(settings& given) {
 
 auto run_tool(tool::command_line& line) -> int {
     auto given = pt_flow::parse(line, usage);
+    if (given.what == form::drcov && given.code.files.has_guest()) {
+        throw tool::failure{"--drcov has no code of guests: leave out --guest-symfs, "
+                            "--guest-kernel and --guest-kallsyms"};
+    }
     take_kcore_directory(given);
     tool::output out;
     if (pt_record::raw_output::is_there(given.trace)) {
         if (given.code.has_images) { throw tool::failure{"a recording has its code"}; }
+        if (given.walk.places.is_on()) {
+            throw tool::failure{"a recording has no PIPs: leave out --only, --vmcs and --cr3"};
+        }
         int const status = print_recording(given, out);
         out.close();
         return status;

@@ -36,23 +36,42 @@ public:
     struct step {
         sum before;
         flow::edge edge;
+        vm_transition transition = vm_transition::none;
+    };
+    /// Where what follows is executed.
+    struct place {
+        bool is_wanted = true;
+        bool is_known = true;
     };
     using record = std::variant<step, flow::executed, flow::executed_block, sum, flow::gap, start,
-                                flow::stop, trace::time, thread_id, written>;
+                                flow::stop, trace::time, thread_id, written, place>;
 
     void add(record const& one) { all_.push_back(one); }
     [[nodiscard]] auto size() const -> std::size_t { return all_.size(); }
     void clear() { all_.clear(); }
+    /// The last step becomes a VM entry or exit, if it is still here.
+    void set_transition(std::size_t step_at, vm_transition what) {
+        if (auto* const found = std::get_if<step>(&all_.at(step_at))) { found->transition = what; }
+    }
 
     /// Passes all records to a report. `shows(time)` is false outside of the wanted times.
     template <class Shows>
     void replay(report& to, Shows const& shows) const {
+        bool const has_transitions = !to.is_filtered || to.wants().edges;
         for (auto const& any : all_) {
-            if (auto const* const step_of = std::get_if<step>(&any)) {
+            if (auto const* const where = std::get_if<place>(&any)) {
+                to.is_in_place = where->is_wanted;
+                to.is_place_known = where->is_known;
+            } else if (!to.is_in_place && leave_out(any, to.others, to.is_place_known)) {
+                continue;
+            } else if (auto const* const step_of = std::get_if<step>(&any)) {
                 if (step_of->before.count != 0) {
                     to.executed(step_of->before.ip, step_of->before.count);
                 }
-                to.edge(step_of->edge);
+                to.transition = step_of->transition;
+                // A guest continues after its exit and entry.
+                bool const is_other = to.transition != vm_transition::none;
+                if (has_transitions || !is_other) { to.edge(step_of->edge); }
             } else if (auto const* const instruction = std::get_if<flow::executed>(&any)) {
                 to.instruction(*instruction);
             } else if (auto const* const block = std::get_if<flow::executed_block>(&any)) {
@@ -79,6 +98,26 @@ public:
     }
 
 private:
+    /// Counts what is not at the place. False for what is told anyway.
+    static auto leave_out(record const& any, left_out& to, bool is_known) -> bool {
+        std::uint64_t instructions = 0;
+        if (auto const* const step_of = std::get_if<step>(&any)) {
+            instructions = step_of->before.count;
+            to.branches += 1;
+        } else if (std::holds_alternative<flow::executed>(any)) {
+            instructions = 1;
+        } else if (auto const* const block = std::get_if<flow::executed_block>(&any)) {
+            instructions = block->count;
+        } else if (auto const* const all = std::get_if<sum>(&any)) {
+            instructions = all->count;
+        } else if (std::holds_alternative<flow::gap>(any)) {
+            to.gaps += 1;
+        }
+        to.instructions += instructions;
+        to.unknown += is_known ? 0 : instructions;
+        return !std::holds_alternative<trace::time>(any) && !std::holds_alternative<thread_id>(any);
+    }
+
     std::vector<record> all_{};
 };
 
@@ -100,6 +139,8 @@ public:
         if (thread_ == nullptr) { set_symbols(constant == nullptr ? any_thread : *constant); }
     }
 
+    /// Records the place of the code, which changes, and which edges are VM entries and exits.
+    void follow(tool::walk_place const& place) { place_ = &place; }
     void time(trace::time const& when) {
         if (of_.times || of_.window) {
             when_ = when;
@@ -148,6 +189,7 @@ public:
     /// What was recorded.
     [[nodiscard]] auto all() -> records& {
         add_sum();
+        tell_place();
         return all_;
     }
 
@@ -168,6 +210,7 @@ private:
     }
     /// Records the thread and, if it is wanted, the time, where they have changed.
     void tell(bool needs_time) {
+        if (place_ != nullptr) { tell_place(); }
         if (may_have_news_ && has_news(needs_time)) { add_news(needs_time); }
     }
     void add_news(bool needs_time) {
@@ -199,7 +242,7 @@ private:
         if (of_.blocks) { return add(one); }
         if (sum_.count == 0) { sum_.ip = one.ip; }
         sum_.count += one.count;
-        if (of_.window || thread_ != nullptr) { return; }
+        if (of_.window || thread_ != nullptr || place_ != nullptr) { return; }
         same_begin_ = here_.begin;
         same_size_ = here_.end - here_.begin;
     }
@@ -221,13 +264,34 @@ private:
         add_step(one);
     }
     void add_step(flow::edge const& one) {
+        if (place_ != nullptr) {  // later reports may change the step
+            flush_if_full();
+            step_at_ = all_.size();
+        }
         all_.add(records::step{sum_, one});
         end_sum();
-        flush_if_full();
+        if (place_ == nullptr) { flush_if_full(); }
     }
     void end_sum() {
         sum_.count = 0;
         same_size_ = 0;
+    }
+    void tell_place() {
+        if (place_ == nullptr) { return; }
+        bool const changes_nr = last_place_.has_nr && place_->has_nr &&
+                                last_place_.non_root != place_->non_root;
+        if (changes_nr && step_at_ < all_.size() && step_at_ + 1 == all_.size() &&
+            sum_.count == 0) {
+            all_.set_transition(step_at_,
+                                place_->non_root ? vm_transition::entry : vm_transition::exit);
+        }
+        bool const is_other = !has_place_ || last_place_.is_wanted != place_->is_wanted ||
+                              last_place_.is_known != place_->is_known;
+        last_place_ = *place_;
+        if (!is_other) { return; }
+        add_sum();
+        has_place_ = true;
+        all_.add(records::place{place_->is_wanted, place_->is_known});
     }
     void add_sum() {
         if (sum_.count == 0) { return; }
@@ -265,6 +329,10 @@ private:
     bool is_told_ = true;  ///< `when_` is recorded
     records::sum sum_{};   ///< not yet recorded
     records all_{};
+    tool::walk_place const* place_ = nullptr;
+    tool::walk_place last_place_{};
+    bool has_place_ = false;   ///< `last_place_` is recorded
+    std::size_t step_at_ = 0;  ///< of the last edge
 };
 
 /// The sinks of a walker: one for each kind of report.

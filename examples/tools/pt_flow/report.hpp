@@ -28,6 +28,23 @@ struct wanted {
     bool window = false;        ///< times of all, to know what is shown
 };
 
+/// What --only, --vmcs and --cr3 leave out.
+struct left_out {
+    std::uint64_t instructions = 0;
+    std::uint64_t branches = 0;
+    std::uint64_t gaps = 0;
+    std::uint64_t unknown = 0;  ///< of the instructions: where the place is not known
+
+    void add(left_out const& more) {
+        instructions += more.instructions;
+        branches += more.branches;
+        gaps += more.gaps;
+        unknown += more.unknown;
+    }
+};
+/// What an edge is between host and guest.
+enum class vm_transition : std::uint8_t { none, entry, exit };
+
 /// Takes what a walker reports, in the order of execution.
 class report {
 public:
@@ -58,9 +75,14 @@ public:
     /// The end of the walk.
     virtual void end() {}
 
-    std::uint64_t gaps = 0;  ///< that were shown
-    bool is_shown = true;    ///< false outside of the times that are wanted
-    bool has_psb = true;     ///< the walked trace; without one nothing is known, and that is no gap
+    std::uint64_t gaps = 0;    ///< that were shown
+    bool is_filtered = false;  ///< by --only, --vmcs or --cr3
+    bool is_in_place = true;   ///< false where they do not select
+    bool is_place_known = true;
+    left_out others{};           ///< what was executed there
+    vm_transition transition{};  ///< the edge that is reported next
+    bool is_shown = true;        ///< false outside of the times that are wanted
+    bool has_psb = true;  ///< the walked trace; without one nothing is known, and that is no gap
 };
 
 /// The times that are shown.

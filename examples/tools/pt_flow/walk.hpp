@@ -97,6 +97,7 @@ struct walk_settings {
     trace::clock_options clock{};
     trace_file::conversion to_ns{};
     std::optional<time_window> window{};  ///< the times that are shown
+    tool::place_filter places{};          ///< the places that are shown
     tool::progress* bar = nullptr;
 };
 
@@ -156,6 +157,14 @@ void walk_stretch(stretch const& of, Code& code, flow::block_cache& cache, walk_
     clock = walk.clock();
     clock.lose();
 }
+/// Records the place of the code, if a report needs it.
+template <class Code>
+void follow(Code const& code, wanted const& of, walk_settings const& how, recorder& to) {
+    if constexpr (requires { code.place(); }) {
+        if (of.edges || how.places.is_on()) { to.follow(code.place()); }
+    }
+}
+
 template <class Code, class Shows>
 void walk_in_order(std::vector<stretch> const& all, Code& code, walk_settings const& how,
                    report& to, Shows const& shows) {
@@ -171,6 +180,7 @@ void walk_in_order(std::vector<stretch> const& all, Code& code, walk_settings co
     };
     for (auto const& one : all) {
         recorder reports{needs, to, one.offset(), code, flush};
+        follow(code, needs, how, reports);
         if (one.is_after_gap()) { reports.gap({.why = flow::gap_reason::missing_trace}); }
         wrong_turns turns{reports};
         needs.instructions
@@ -229,6 +239,7 @@ void walk_in_threads(std::vector<stretch>& all, Code const& code, walk_settings 
         if (by == nullptr) { by.reset(new worker{code}); }
         auto const& [part, offset, is_after_gap] = parts[i];
         recorder reports{wanted, to, offset, by->code};
+        follow(by->code, wanted, how, reports);
         if (is_after_gap) { reports.gap({.why = flow::gap_reason::missing_trace}); }
         auto const code_before = by->code;
         auto const walk_with = [&](trace::ret_mismatch ret, recorder& into) {
@@ -253,6 +264,7 @@ void walk_in_threads(std::vector<stretch>& all, Code const& code, walk_settings 
             using enum trace::ret_mismatch;
             by->code = code_before;
             recorder other{wanted, to, offset, by->code};
+            follow(by->code, wanted, how, other);
             if (is_after_gap) { other.gap({.why = flow::gap_reason::missing_trace}); }
             is_other = walk_with(ret == pop ? keep : pop, other) < wrong;
             if (is_other) {
@@ -285,12 +297,14 @@ void walk(std::vector<stretch>& all, Code& code, walk_settings const& how, repor
     if (to.wants().functions) {
         code.ends.symbols_of = [&to](thread_id thread) { return to.symbols_of(thread); };
     }
+    to.is_filtered = how.places.is_on();
     if (code.constant_thread() != nullptr) { to.thread(*code.constant_thread()); }
     auto const shows = [&](trace::time const& when) {
         return !how.window || how.window->contains(when, how.to_ns);
     };
     if constexpr (requires { code.needs_time(); }) {
-        bool const is_timed = to.wants().times || how.window || code.needs_time();
+        bool const is_timed = to.wants().times || how.window || code.needs_time() ||
+                              how.places.is_on();
         if (!is_timed) { return detail::walk_in_threads(all, code, how, to, shows); }
     }
     detail::walk_in_order(all, code, how, to, shows);

@@ -6,6 +6,7 @@
 #include "slices.hpp"
 #include "../common/event_fields.hpp"
 #include "../common/listing.hpp"
+#include "../common/place_filter.hpp"
 
 #include <ptspec/print/text.hpp>
 #include <ptspec/base/rule.hpp>
@@ -85,8 +86,10 @@ struct fields_without_ips : listing::text_fields {
 class stream {
 public:
     /// Without `sync` it reads from the first byte, not from the first PSB.
-    stream(std::string name, trace::clock_options const& how, limits most, bool sync)
+    stream(std::string name, trace::clock_options const& how, limits most, bool sync,
+           tool::place_filter const& places = {})
         : name_{std::move(name)},
+          places_{places},
           most_{most},
           how_{how},
           sync_{sync},
@@ -106,6 +109,7 @@ public:
     /// flags of an AUX record.
     void skip_gap(std::string_view reason) {
         gaps_ += 1;
+        places_.lose();
         if (!reason.empty()) { told_gaps_ += 1; }
         end_part();
         counter_ = trace::reader<>{};
@@ -173,6 +177,8 @@ public:
         bool const cycs_count = cycs != 0 && unused_cycs() * 2 <= cycs;
         return is_timed_ && mtcs + cycs != 0 && !mtcs_count && !cycs_count;
     }
+    /// What --only, --vmcs and --cr3 left out.
+    [[nodiscard]] auto places() const -> tool::place_counter const& { return places_; }
     /// Something can be decoded.
     [[nodiscard]] auto is_read() const -> bool { return has_psb() || !sync_; }
     [[nodiscard]] auto first_time() const -> std::uint64_t { return first_time_; }
@@ -198,8 +204,22 @@ private:
     void read() {
         for (auto one = reader_.next(); one; one = reader_.next()) {
             one.offset += begin_;
+            follow(one.what);
+            places_.take(one);
             add(one);
         }
+    }
+    void follow(type what) {
+        bool const is_lost = what == type::damage || what == type::resynced || what == type::lost ||
+                             what == type::overflow;
+        if (is_lost) { places_.lose(); }
+    }
+    /// Whether an event is wanted, if it happened in a place.
+    auto takes(type what) -> bool {
+        bool const is_anywhere = what == type::damage || what == type::note ||
+                                 what == type::synced || what == type::resynced ||
+                                 what == type::lost || what == type::overflow;
+        return is_anywhere || places_.takes();
     }
     /// Reads what waits for more bytes.
     void end_part() {
@@ -235,12 +255,14 @@ private:
         counts_[static_cast<std::size_t>(one.what)] += 1;
         switch (one.what) {
             case type::branches: {
-                auto const count = one.branches().count;
+                auto const count = takes(type::branches) ? one.branches().count : 0;
                 here.conditional += count;
                 conditional_ += count;
                 return trace(one.enabled == trace::tracing::unknown ? unknown : on, one);
             }
-            case type::indirect_branch: here.indirect += 1; return trace(on, one);
+            case type::indirect_branch:
+                here.indirect += takes(type::indirect_branch) ? 1 : 0;
+                return trace(on, one);
             case type::enabled:
             case type::resumed: trace(on, one); break;
             case type::disabled:
@@ -269,6 +291,7 @@ private:
                         ? one.skipped
                         : 0;
         auto const lane = lane_of(one.what);
+        if (!takes(one.what)) { return; }
         here.events[static_cast<std::size_t>(lane)] += 1;
         auto& listed = lane_counts_[static_cast<std::size_t>(lane)];
         listed += 1;
@@ -348,6 +371,7 @@ private:
     }
 
     std::string name_;
+    tool::place_counter places_;
     limits most_;
     trace::clock_options how_;
     bool sync_;

@@ -52,11 +52,16 @@ and so may OUT.html for standard output.
   --pages FILE.mem FILE.addr
                      pages of 4096 bytes one after the other, and a text file with a line
                      `0xADDRESS` for each, with ` unmapped` after it if the page is absent
-  --symfs DIRECTORY, --vdso FILE, --kernel FILE, --kallsyms FILE
+  --symfs DIRECTORY, --vdso FILE, --kernel FILE, --kallsyms FILE, --guest-symfs DIRECTORY,
+  --guest-kernel FILE, --guest-kallsyms FILE
                      where the code of a perf.data file is: see pt_flow --help
   --time A-B         draw only the calls from time A to B, also A- and -B: since the first time of
                      the page, as in 1.5ms-2ms; s, ms, us, ns or ticks
   --from A, --to B   draw only the calls from byte A of a trace to byte B
+  --only root|guest, --vmcs ADDRESS, --cr3 VALUE
+                     without --calls: count and list only the branches and events there, as the
+                     last PIP or VMCS packet before says: in VMX root or non-root operation (NR),
+                     with this VMCS, with this CR3. What is left out is counted on stderr
   -h, --help         print this text
 
 For each trace the page has lanes over time: where it is traced, CR3, branches, the frequency of the
@@ -114,6 +119,7 @@ struct settings {
     bool sync = true;
     calls::options calls{};
     timeline::part part{};
+    tool::place_filter places{};
 };
 
 /// The argument of the current option, a number up to `most`.
@@ -188,7 +194,7 @@ void for_each_raw_piece(source& from, bool is_read_again, Read const& read) {
     from.raw.reset();
 }
 auto read_raw(source& from, settings const& how, limits most) -> stream {
-    stream one{from.name, how.clock, most, how.sync};
+    stream one{from.name, how.clock, most, how.sync, how.places};
     for_each_raw_piece(from, how.calls.is_on, [&](byte_view bytes) { one.feed(bytes); });
     if (one.bytes() == 0) { throw tool::unreadable{from.name + ": the file is empty"}; }
     one.finish();
@@ -205,7 +211,7 @@ auto lane_name(std::string const& file, trace_file::stream const& of) -> std::st
 auto read_stream(trace_file::stream const& from, std::string const& file, settings const& how,
                  limits most) -> stream {
     stream one{lane_name(file, from), trace_file::clock_of(from, how.clock, how.given), most,
-               how.sync};
+               how.sync, how.places};
     one.label = from.label();
     trace_file::for_each_piece(
         from, [&](byte_view bytes) { one.feed(bytes); },
@@ -392,13 +398,18 @@ auto run(tool::command_line& line) -> int {
             how.tsc_hz = number(line, 1, 1'000'000'000'000);
         } else if (auto const option = line.argument(); take_part(line, how.part)) {
             how.calls.given = option;
-        } else if (calls::take_option(line, how.calls)) {
+        } else if (calls::take_option(line, how.calls) ||
+                   tool::take_place_option(line, how.places)) {
             continue;
         } else {
             line.refuse();
         }
     }
     how.calls.check();
+    if (how.calls.is_on && how.places.is_on()) {
+        throw tool::failure{"--only, --vmcs and --cr3 are for events and branches: leave out "
+                            "--calls"};
+    }
     how.part.check();
     if (!has_out) { throw tool::failure{"nowhere to write: give -o OUT.html; see --help"}; }
     if (files.empty()) {
@@ -445,6 +456,15 @@ auto run(tool::command_line& line) -> int {
     tool::output out{how.out};
     write_page(out, how.title, data);
     out.close();
+    std::uint64_t left_out = 0, unknown = 0;
+    for (auto const& one : streams) {
+        left_out += one.places().left_out();
+        unknown += one.places().unknown();
+    }
+    if (how.places.is_on()) {
+        tool::print_error("left out: " + std::to_string(left_out) + " events (" +
+                          std::to_string(unknown) + " where the place is not known)");
+    }
     if (report_errors(sources)) { return failed; }
     auto const worst = status_of(streams);
     if (worst == no_psb) {

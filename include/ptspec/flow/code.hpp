@@ -25,6 +25,7 @@ concept code_source = requires(Source& source, uint64_t address, uint32_t space)
 /// How far a walk is in the trace.
 struct walk_state {
     trace::execution_state state{};  ///< CR3, NR, VMCS and code size, as far as they are known
+    bool has_lost_packets = false;   ///< since the last PIP: `state` may be that of before
     /// The time of the packet, if the space changes `at_packets` or `at_branches`.
     trace::time when{};
     uint64_t offset = 0;    ///< of the packet, in bytes from the start of the trace

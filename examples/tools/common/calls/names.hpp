@@ -48,7 +48,7 @@ inline auto label_of(thread_id which) -> std::string {
     auto const number = [](std::uint32_t value) {
         return value == traced::no_process ? std::string{"?"} : std::to_string(value);
     };
-    return number(which.pid) + '/' + number(which.tid);
+    return number(which.pid) + '/' + number(which.tid) + (which.is_guest ? " guest" : "");
 }
 
 }  // namespace calls

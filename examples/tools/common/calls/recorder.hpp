@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <tuple>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -210,7 +211,7 @@ private:
     // ------------------------------------------------------------------------------ lanes
 
     void change_to(thread_id thread) {
-        auto& found = lanes_[{thread.pid, thread.tid}];
+        auto& found = lanes_[{thread.pid, thread.tid, thread.is_guest}];
         if (found == nullptr && threads_.size() < max_lanes) {
             auto const number = static_cast<std::uint32_t>(threads_.size());
             found = std::make_unique<lane>(*this, thread, number);
@@ -234,7 +235,7 @@ private:
     }
     auto lane_of(bar const& one) -> lane& {
         auto const thread = threads_[one.lane];
-        return *lanes_[{thread.pid, thread.tid}];
+        return *lanes_[{thread.pid, thread.tid, thread.is_guest}];
     }
 
     // ------------------------------------------------------------------------------ bars
@@ -423,7 +424,7 @@ private:
     window part_;
     symbols_of names_of_;
     bars bars_;
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<lane>> lanes_{};
+    std::map<std::tuple<std::uint32_t, std::uint32_t, bool>, std::unique_ptr<lane>> lanes_{};
     std::vector<thread_id> threads_{};
     lane* lane_ = nullptr;  ///< of `thread_`; nullptr: it has none
     thread_id thread_{};

@@ -126,7 +126,9 @@ struct process_code {
     auto name_of(thread_id thread, bar const& one) -> std::string {
         return calls::name_of(one, names_of(thread));
     }
-    auto names_of(thread_id thread) -> traced::symbols const& { return all.names_of(thread.pid); }
+    auto names_of(thread_id thread) -> traced::symbols const& {
+        return thread.is_guest ? all.guest_names() : all.names_of(thread.pid);
+    }
 
     traced::binaries binaries;
     traced::processes all;

@@ -80,7 +80,7 @@ inline auto overlaps(space_map const& all, std::uint64_t first, std::uint64_t en
 /// The versions of the code of each process. A version has an address space, by its number.
 class address_spaces {
 public:
-    /// The space of a guest: it has no code.
+    /// The space of a guest: `guest_code` has its code.
     static constexpr std::uint32_t guest_space = 1;
 
     struct version {

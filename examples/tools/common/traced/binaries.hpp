@@ -28,6 +28,17 @@ struct code_files {
     std::string kernel{};             ///< a copy of /proc/kcore, or vmlinux
     bool kernel_is_of_start = false;  ///< the copy was made at the begin of the recording
     std::string kallsyms{};           ///< a copy of /proc/kallsyms
+    std::string guest_root{};
+    std::string guest_kernel{};
+    std::string guest_kallsyms{};
+
+    /// The same of guests.
+    [[nodiscard]] auto of_guest() const -> code_files {
+        return {.root = guest_root, .kernel = guest_kernel, .kallsyms = guest_kallsyms};
+    }
+    [[nodiscard]] auto has_guest() const -> bool {
+        return !guest_root.empty() || !guest_kernel.empty() || !guest_kallsyms.empty();
+    }
 };
 
 inline auto hex_of(byte_view bytes) -> std::string {

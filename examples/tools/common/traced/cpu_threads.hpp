@@ -22,6 +22,7 @@ struct thread_id {
     std::uint32_t pid = 0;
     std::uint32_t tid = 0;
     std::uint32_t image = 0;
+    bool is_guest = false;  ///< a guest that this thread runs
 
     friend auto operator==(thread_id, thread_id) -> bool = default;
 };

@@ -26,6 +26,12 @@ inline auto take_code_option(tool::command_line& line, code_options& to) -> bool
         to.files.kernel = line.value();
     } else if (line.is("--kallsyms")) {
         to.files.kallsyms = line.value();
+    } else if (line.is("--guest-symfs")) {
+        to.files.guest_root = line.value();
+    } else if (line.is("--guest-kernel")) {
+        to.files.guest_kernel = line.value();
+    } else if (line.is("--guest-kallsyms")) {
+        to.files.guest_kallsyms = line.value();
     } else {
         if (line.is("--binary")) {
             to.images.add_binary(option, line.value());

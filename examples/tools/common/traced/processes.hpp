@@ -4,11 +4,13 @@
 // The processes of a perf.data file: the code in their address spaces, and the threads that CPUs
 // executed, by time.
 
+#include "../place_filter.hpp"
 #include "../trace_file.hpp"
 #include "address_spaces.hpp"
 #include "binaries.hpp"
 #include "cpu_threads.hpp"
 #include "function_ends.hpp"
+#include "guest_code.hpp"
 #include "kernel_code.hpp"
 #include "symbols.hpp"
 
@@ -31,10 +33,12 @@ class processes {
 public:
     static constexpr std::uint32_t guest_space = address_spaces::guest_space;
 
-    processes(file::perf_data::input const& of, binaries& files) : files_{files} {
+    processes(file::perf_data::input const& of, binaries& files)
+        : files_{files}, guest_{files.where().of_guest()} {
         read_build_ids(of);
         read(of);
         kernel_.open(files.where(), of);
+        guest_.finish();
         cpus_.settle();
     }
 
@@ -81,7 +85,10 @@ public:
     }
     /// The bytes at an address, to the end of the mapping.
     [[nodiscard]] auto code(std::uint64_t address, std::uint32_t space) -> byte_view {
-        if (space == guest_space) { return {}; }
+        if (space == guest_space) {
+            std::lock_guard const held{lock_};
+            return guest_.code(address);
+        }
         auto const seen = view_of(space);
         if (address >> 63 != 0) { return kernel_.code(address, seen.first, seen.last); }
         std::lock_guard const held{lock_};
@@ -144,6 +151,9 @@ public:
         auto const* const from = files_.find(where->path, where->build_id);
         return binaries::module_of(where->path, from, {start, where->size, where->offset});
     }
+    /// Whether options say where the code of guests is.
+    [[nodiscard]] auto has_guest_code() const -> bool { return files_.where().has_guest(); }
+    [[nodiscard]] auto guest_names() const -> symbols const& { return guest_.names(); }
     /// The names of the functions of a process, including those of code that was unmapped later.
     auto names_of(std::uint32_t process, std::optional<std::uint32_t> image = {})
         -> symbols const& {
@@ -225,7 +235,7 @@ private:
             auto const mode = one.misc & perf_data::misc_cpumode;
             bool const is_of_guest = mode == perf_data::misc_guest_kernel ||
                                      mode == perf_data::misc_guest_user;
-            if (!is_of_guest) { take(one); }
+            is_of_guest ? take_of_guest(one) : take(one);
         }
         // After lost records, the thread of the CPU is unknown until the next switch.
         for (auto const& [cpu, time] : losses) {
@@ -287,6 +297,19 @@ private:
             }
         }
     }
+    /// A mapping in a guest; other records of guests say nothing of code.
+    void take_of_guest(file::perf_data::record const& found) {
+        auto const map = file::perf_data::read_as<file::perf_data::mmap2_record>(found);
+        if (!map || !has_guest_code() || map->len == 0 || map->is_data()) { return; }
+        constexpr std::string_view kernel = "[guest.kernel.kallsyms";
+        std::string const path = string_of(map.string());
+        if (path.starts_with(kernel)) {
+            auto const end = path.find(']');
+            return guest_.set_kernel(end == path.npos ? "" : path.substr(end + 1), map->pgoff);
+        }
+        bool const is_code = !map->is_mmap2() || (map->prot & file::perf_data::prot_exec) != 0;
+        if (is_code) { guest_.map(map->addr, {map->len, map->pgoff, path, hex_of(map->id())}); }
+    }
     void add_mapping(file::perf_data::parsed<file::perf_data::mmap2_record> const& record,
                      std::uint64_t time, bool has_time) {
         auto const& one = record.value;
@@ -307,6 +330,7 @@ private:
     }
 
     binaries& files_;
+    guest_code guest_;
     kernel_code kernel_{};
     std::map<std::string, std::string> build_ids_{};              ///< by path
     std::map<std::uint64_t, std::uint32_t> processes_{};          ///< by thread
@@ -346,12 +370,21 @@ public:
     /// The executing thread of a stream with several, `no_process` where it is unknown; or nullptr.
     [[nodiscard]] auto changing_thread() const -> thread_id const* {
         bool const is_constant = in_ == nullptr ||
-                                 (of_->tid && !is_of_cpu_ && !in_->has_images(thread_.pid));
+                                 (of_->tid && !is_of_cpu_ && !in_->has_images(thread_.pid) &&
+                                  !in_->has_guest_code());
         return is_constant ? nullptr : &thread_;
     }
+    /// Sets what is wanted. `place()` says whether a walk is there.
+    void select(tool::place_filter const& places) { filter_ = places; }
+    [[nodiscard]] auto place() const -> tool::walk_place const& { return place_; }
     [[nodiscard]] auto space_of(flow::walk_state const& walked) -> std::uint32_t {
+        auto const& state = walked.state;
+        bool const is_known = !walked.has_lost_packets && filter_.knows(state);
+        place_ = {is_known && filter_.takes(state), is_known,
+                  state.has_cr3 && !walked.has_lost_packets, state.non_root};
         if (in_ == nullptr) { return 0; }
-        if (walked.state.non_root) { return processes::guest_space; }
+        thread_.is_guest = state.non_root && in_->has_guest_code();
+        if (state.non_root) { return processes::guest_space; }
         if (is_known_ && walked.when == last_) { return space_; }
         is_known_ = true;
         last_ = walked.when;
@@ -372,7 +405,9 @@ private:
             auto const found = in_->thread_on(*of_->cpu, when);
             // A buffer with a thread has the trace of one command: where no record names the
             // thread that executes, it is still the last one of that command.
+            bool const is_guest = thread_.is_guest;
             if (!of_->tid || found.pid != no_process) { thread_ = found; }
+            thread_.is_guest = is_guest;
         }
         thread_.image = in_->image_of(thread_.pid, when);
         return in_->space_of(thread_.pid, when);
@@ -390,6 +425,8 @@ private:
     processes* in_ = nullptr;
     trace_file::stream const* of_ = nullptr;
     flow::code_spans images_{};
+    tool::place_filter filter_{};
+    tool::walk_place place_{};
     thread_id thread_{no_process, no_process, 0};
     /// The trace of a CPU. `perf record COMMAND` also names the command's thread in it, but the
     /// buffer has the trace of its children, too.

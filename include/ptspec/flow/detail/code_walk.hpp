@@ -96,6 +96,7 @@ public:
         }
         begin(tracing::unknown);
         lost_calls_ = why != gap_reason::overflow;
+        if (!lost_calls_ || why == gap_reason::damage) { walked_.has_lost_packets = true; }
         return true;
     }
     template <class Sink>
@@ -120,13 +121,15 @@ public:
     }
     /// A PIP. It applies at the next MOV CR3 or far transfer, or with `settle_paging`.
     constexpr void set_paging(packet::pip const& packet) noexcept {
-        walked_.state.take(packet);
+        paging_ = packet;
         has_paging_ = true;
     }
+    constexpr void set_vmcs(packet::vmcs const& packet) noexcept { walked_.state.take(packet); }
     /// The address space changes here if a PIP came before.
     constexpr void settle_paging() {
         if (!has_paging_) [[likely]] { return; }
-        has_paging_ = false;
+        has_paging_ = walked_.has_lost_packets = false;
+        walked_.state.take(paging_);
         update_space();
     }
 
@@ -594,9 +597,6 @@ private:
             return true;
         }
     }
-
-    // --------------------------------------------------------------------------- without TNT
-
     constexpr void lose_branches() noexcept {
         if (!options_.has_branches) { (void)lose(gap_reason::no_branches); }
     }
@@ -627,7 +627,7 @@ private:
     code_width width_ = code_width::bits_64;
     tracing state_ = tracing::unknown;  ///< `unknown` also if only the IP is not known
     bool has_target_ = false;           ///< the branch of the present TIP was walked
-    bool has_paging_ = false;           ///< a PIP, which does not apply yet
+    bool has_paging_ = false;           ///< `paging_`, which does not apply yet
     bool lost_calls_ = false;   ///< the processor may have return addresses from before or in a gap
     packet::branches left_{};   ///< of the last TNTs
     packet::branches later_{};  ///< of a TNT after the last ones
@@ -638,6 +638,7 @@ private:
     unsigned tnt_count_ = 0;  ///< its branches, and the branches that were left before it
     gap gap_{};               ///< that has no end yet
     gap_counts gaps_{};
+    packet::pip paging_{};
     walk_state walked_{};
     path_chain chain_{};
     trace::return_stack returns_{};

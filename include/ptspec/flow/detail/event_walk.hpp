@@ -148,8 +148,8 @@ private:
             case trace::event_type::pebs_end:
             case trace::event_type::control_flow:
             case trace::event_type::trigger: return visit(sink);
+            case trace::event_type::vmcs: walk.set_vmcs(e.packet.as<packet::vmcs>()); break;
             // They change neither the IP nor the code.
-            case trace::event_type::vmcs:
             case trace::event_type::trace_stop:
             case trace::event_type::pwrx:
             case trace::event_type::pebs_group:
