@@ -4,6 +4,7 @@
 // The traces in a file: one raw trace, the streams of a perf.data file, or those of the Intel PT
 // driver of Windows.
 
+#include "perf_ring.hpp"
 #include "raw_trace.hpp"
 #include "tool.hpp"
 
@@ -187,6 +188,8 @@ public:
         bool const is_whole = from.size() != 0 && from.offset() == head.size();
         if (!is_whole || !map(from)) { read(from, head); }
     }
+    explicit memory(std::vector<std::uint8_t> bytes)
+        : made_{std::move(bytes)}, size_{made_.size()} {}
     memory(memory const&) = delete;
     auto operator=(memory const&) -> memory& = delete;
     ~memory() {
@@ -194,7 +197,9 @@ public:
     }
 
     [[nodiscard]] auto bytes() const -> byte_view {
-        return {mapped_ != MAP_FAILED ? static_cast<std::uint8_t const*>(mapped_) : owned_.get(),
+        return {mapped_ != MAP_FAILED ? static_cast<std::uint8_t const*>(mapped_)
+                : owned_ != nullptr   ? owned_.get()
+                                      : made_.data(),
                 size_};
     }
 
@@ -239,6 +244,7 @@ private:
 
     void* mapped_ = MAP_FAILED;
     std::unique_ptr<std::uint8_t, deleter> owned_{};
+    std::vector<std::uint8_t> made_{};
     std::size_t size_ = 0;
 };
 
@@ -469,13 +475,18 @@ inline auto file_in(std::string const& path) -> std::string {
 /// file of the driver of Windows begins with no such bytes: `is_winipt` says that it is one.
 class opened {
 public:
-    opened(std::string const& path, bool is_winipt) : input_{file_in(path)}, is_winipt_{is_winipt} {
+    /// With a ring of perf beside it, a raw trace is a stream.
+    opened(std::string const& path, bool is_winipt, ring_files const& ring = {})
+        : input_{ring.is_given() ? path : file_in(path)}, is_winipt_{is_winipt}, ring_{ring} {
         head_size_ = input_.read(head_, sizeof head_);
+        if (!ring.is_given()) { return; }
+        if (is_winipt) { throw tool::failure{"--winipt has no --records"}; }
+        tool::require_raw_trace(path, {reinterpret_cast<std::uint8_t const*>(head_), head_size_});
     }
 
     /// True for a file that `read` reads, false for one that `streams` reads.
     [[nodiscard]] auto is_raw() const -> bool {
-        return !is_winipt_ &&
+        return !is_winipt_ && !ring_.is_given() &&
                !tool::is_perf_data({reinterpret_cast<std::uint8_t const*>(head_), head_size_});
     }
     /// The streams of the file. Call this once.
@@ -483,6 +494,17 @@ public:
         container made;
         made.from = whole();
         made.name = input_.name();
+        if (ring_.is_given()) {
+            auto ring = data_of_ring(made.from->bytes(), ring_);
+            made.from = std::make_unique<memory>(std::move(ring.bytes));
+            detail::read_perf_data(made);
+            made.layout = "ring";
+            if (!ring.error.empty()) { made.error = ring.error; }
+            if (!ring.warning.empty()) { made.warning = ring.warning; }
+            bool const has_gap = ring.is_overwritten && !made.streams.empty();
+            if (has_gap) { mark_overwritten(made.streams[0].pieces[0]); }
+            return made;
+        }
         is_winipt_ ? detail::read_winipt(made) : detail::read_perf_data(made);
         return made;
     }
@@ -506,10 +528,16 @@ public:
     [[nodiscard]] auto is(std::string const& path) const -> bool { return input_.is(path); }
 
 private:
+    static void mark_overwritten(piece& first) {
+        first.has_gap_before = true;
+        first.missing.reset();
+        first.reason = "overwritten";
+    }
     [[nodiscard]] auto head() const -> std::string_view { return {head_, head_size_}; }
 
     tool::input input_;
     bool is_winipt_;
+    ring_files ring_;
     char head_[8] = {};
     std::size_t head_size_ = 0;
     std::size_t used_ = 0;

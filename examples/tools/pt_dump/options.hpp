@@ -52,6 +52,7 @@ struct settings {
     std::optional<std::uint64_t> stream{};  ///< the stream to read, if only one
     trace_file::given_options given{};
     tool::place_filter places{};
+    trace_file::ring_files ring{};
     timeline_state* shared = nullptr;
     calls::options* calls = nullptr;           ///< nullptr: without calls
     calls::process_code* code = nullptr;       ///< of the file with the stream `from`

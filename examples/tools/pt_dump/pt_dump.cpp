@@ -38,6 +38,10 @@ What is printed instead of the packets; give one of these:
 Reading:
   --stream N      read only this stream of a file, by its number in --streams
   --winipt        the files are those of the Intel PT driver of Windows, with a stream a thread
+  --records FILE, --attr FILE
+                  a ring of perf that belongs to a raw trace, the AUX area: the bytes of the data
+                  area, and of the struct perf_event_attr. It is read as a perf.data file; --streams
+                  has what it says. Times of records need --perf-clock, or a PERF_RECORD_TIME_CONV
   --no-sync       read from the first byte instead of from the first PSB; events then have no IP,
                   and the mode of the code and transactions are unknown, up to the first PSB
   --no-pad        do not list PAD packets
@@ -354,7 +358,7 @@ auto dump_streams(trace_file::container const& file, settings const& how, output
 
 template <class Report>
 auto dump_file(std::string const& name, settings const& how, output& out) -> status {
-    trace_file::opened file{name, how.winipt};
+    trace_file::opened file{name, how.winipt, how.ring};
     if (!file.is_raw()) { return dump_streams<Report>(file.streams(), how, out); }
     if (how.stream) { throw tool::unreadable{file.name() + ": a raw trace has no streams"}; }
     Report report{how, out};
@@ -408,7 +412,7 @@ auto try_file(std::string const& name, settings const& how, output& out) -> stat
 /// Lists the streams of a file.
 auto try_streams(std::string const& name, settings const& how, output& out) -> status {
     try {
-        trace_file::opened file{name, how.winipt};
+        trace_file::opened file{name, how.winipt, how.ring};
         if (file.is_raw()) {
             throw tool::unreadable{file.name() + ": a raw trace, or no trace: it has no streams"};
         }
@@ -565,7 +569,8 @@ auto run(tool::command_line& line) -> int {
             literals.push_back(*bytes);
         } else if (auto const option = line.argument(); trace_file::take_clock_option(line, how)) {
             clock_option = option;
-        } else if (calls::take_option(line, code) || tool::take_place_option(line, how.places)) {
+        } else if (calls::take_option(line, code) || tool::take_place_option(line, how.places) ||
+                   trace_file::take_ring_option(line, how.ring)) {
             continue;
         } else {
             line.refuse();
@@ -576,6 +581,11 @@ auto run(tool::command_line& line) -> int {
                             "see --help"};
     }
     code.check();
+    how.ring.check();
+    how.ring.to_ns = how.to_ns.perf;
+    if (how.ring.is_given() && files.size() + literals.size() != 1) {
+        throw tool::failure{"--records belongs to one trace"};
+    }
     if (code.is_on) { how.calls = &code; }
     check_options(how, given, has_cpu, clock_option);
     bool const for_files = how.stream || how.winipt || how.what == form::streams;

@@ -41,7 +41,8 @@ struct settings {
     traced::code_options code{};
     std::optional<std::uint64_t> tid{};
     std::optional<std::uint64_t> stream{};
-    std::string dso{};                  ///< the file whose calls are printed
+    std::string dso{};  ///< the file whose calls are printed
+    trace_file::ring_files ring{};
     trace_file::given_options given{};  ///< of the options of clocks
 
     [[nodiscard]] auto has_bytes() const -> bool { return from != 0 || to != ~std::uint64_t{0}; }
@@ -152,7 +153,8 @@ inline auto parse(tool::command_line& line, std::string_view usage) -> settings 
             tool::print(usage);
             std::exit(0);
         }
-        if (tool::take_place_option(line, given.walk.places) || detail::take_form(line, given) ||
+        if (trace_file::take_ring_option(line, given.ring) ||
+            tool::take_place_option(line, given.walk.places) || detail::take_form(line, given) ||
             traced::take_code_option(line, given.code) || detail::take_clock_option(line, given)) {
             continue;
         }
@@ -205,6 +207,8 @@ inline auto parse(tool::command_line& line, std::string_view usage) -> settings 
     if (!given.dso.empty() && given.what != form::calls) {
         throw tool::failure{"--dso needs --calls"};
     }
+    given.ring.check();
+    given.ring.to_ns = given.walk.to_ns.perf;
     given.walk.clock.quirks = given.walk.options.quirks;
     given.walk.clock.guest_tsc.near_by = given.walk.clock.tsc_reference;
     return given;

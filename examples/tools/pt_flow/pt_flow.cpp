@@ -94,6 +94,12 @@ Code of a perf.data file:
                             different ones at an address. Calls in a guest are those of a thread
                             `PID/TID guest`; not with --drcov
 
+A raw trace whose processes a ring of perf describes, for those who call perf_event_open:
+  --records FILE            the bytes of the data area, from a record to another: PERF_RECORD_MMAP2,
+                            SWITCH, AUX and others; TRACE is the AUX area. Times of records need
+                            --perf-clock, or a PERF_RECORD_TIME_CONV among the records
+  --attr FILE               the struct perf_event_attr of the event
+
 How the trace is read; of a perf.data file this is known:
   --cpu FAMILY/MODEL[/STEPPING]
                             apply the workarounds for the errata of this processor
@@ -439,7 +445,7 @@ auto run_tool(tool::command_line& line) -> int {
         out.close();
         return status;
     }
-    trace_file::opened in{given.trace, false};
+    trace_file::opened in{given.trace, false, given.ring};
     if (!in.is_raw()) {
         if (given.code.has_images) {
             throw tool::failure{"a perf.data file names the files itself"};

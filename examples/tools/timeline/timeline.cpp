@@ -58,6 +58,9 @@ and so may OUT.html for standard output.
   --time A-B         draw only the calls from time A to B, also A- and -B: since the first time of
                      the page, as in 1.5ms-2ms; s, ms, us, ns or ticks
   --from A, --to B   draw only the calls from byte A of a trace to byte B
+  --records FILE, --attr FILE
+                     a ring of perf that belongs to a raw trace: see pt_dump --help. Records need a
+                     PERF_RECORD_TIME_CONV for times
   --only root|guest, --vmcs ADDRESS, --cr3 VALUE
                      without --calls: count and list only the branches and events there, as the
                      last PIP or VMCS packet before says: in VMX root or non-root operation (NR),
@@ -120,6 +123,7 @@ struct settings {
     calls::options calls{};
     timeline::part part{};
     tool::place_filter places{};
+    trace_file::ring_files ring{};
 };
 
 /// The argument of the current option, a number up to `most`.
@@ -153,7 +157,7 @@ struct source {
 auto open_source(std::string const& name, settings const& how) -> source {
     source made;
     made.name = name == "-" ? "standard input" : name;
-    made.raw.emplace(name, how.winipt);
+    made.raw.emplace(name, how.winipt, how.ring);
     if (how.out != "-" && made.raw->is(how.out)) {
         throw tool::failure{name + ": the page would overwrite this trace"};
     }
@@ -399,13 +403,18 @@ auto run(tool::command_line& line) -> int {
         } else if (auto const option = line.argument(); take_part(line, how.part)) {
             how.calls.given = option;
         } else if (calls::take_option(line, how.calls) ||
-                   tool::take_place_option(line, how.places)) {
+                   tool::take_place_option(line, how.places) ||
+                   trace_file::take_ring_option(line, how.ring)) {
             continue;
         } else {
             line.refuse();
         }
     }
     how.calls.check();
+    how.ring.check();
+    if (how.ring.is_given() && files.size() != 1) {
+        throw tool::failure{"--records belongs to one trace"};
+    }
     if (how.calls.is_on && how.places.is_on()) {
         throw tool::failure{"--only, --vmcs and --cr3 are for events and branches: leave out "
                             "--calls"};
