@@ -71,7 +71,7 @@ WAYS = {
                 ["--jobs", "2"], ["--time", *CLOCK], ["--events"], ["--events", "--json"],
                 ["--events", "--no-sync"], ["--events", "--cpu", "6/78/3"],
                 ["--events", "--time", *CLOCK],
-                ["--events", "--time", "--monotonic", "--begins-in-guest", "--tsc-hz", "2000000000", *CLOCK,
+                ["--events", "--time", "--monotonic", "--tsc-hz", "2000000000", *CLOCK,
                  "--guest-tsc", "1000,0x2000000000000"],
                 ["--summary"], ["--summary", "--time", *CLOCK], ["--summary", "--json"],
                 ["--check"], ["--check", "--json"],

@@ -236,7 +236,8 @@ class Code(Folder):
                    file or self.perf_data(self.mapping(7, b"/bin/user")))
 
     IPS = {"root": [KERNEL, KERNEL + 1, KERNEL + 4, KERNEL + 5, KERNEL, KERNEL + 1],
-           "guest": [GUEST_KERNEL, GUEST_KERNEL + 8, GUEST_KERNEL + 9, GUEST_KERNEL + 5, GUEST_USER]}
+           "guest": [GUEST_KERNEL, GUEST_KERNEL + 8, GUEST_KERNEL + 9, GUEST_KERNEL + 5,
+                     GUEST_USER]}
 
     def test_the_instructions_of_host_and_guest(self):
         status, out, error = self.walk("--instructions")

@@ -163,8 +163,8 @@ class Ring(Folder):
         self.assertEqual(out.count(" psb "), 2)
         # The file ends early.
         status, _, error = run(PT_DUMP, *ring, self.file("early", first))
-        self.assertIn(f"the trace has {len(first)} bytes, but AUX records describe {far + len(second)}",
-                      error)
+        self.assertIn(f"the trace has {len(first)} bytes, but AUX records describe "
+                      f"{far + len(second)}", error)
 
     def test_what_was_overwritten_is_a_gap(self):
         trace = self.slice_of(84 * 800, 3)
@@ -238,8 +238,8 @@ class Ring(Folder):
         size = int(text[2].split("bytes=")[1].split()[0])
         attr = data[struct.unpack_from("<Q", data, 24)[0]:][:112]
         ring = ["--records", self.file("records", b""), "--attr", self.file("attr", attr)]
-        form = ["--events", "--time", "--cpu", "6/78/3", "--tsc-ratio", "100/2", "--non-turbo", "12",
-                "--tsc-reference", text[2].split("reference=")[1].split()[0], "--perf-clock", clock]
+        form = ["--events", "--time", "--cpu", "6/78/3", "--tsc-ratio", "100/2", "--non-turbo",
+                "12", "--tsc-reference", text[2].split("reference=")[1].split()[0], "--perf-clock", clock]
         got = run(PT_DUMP, *form, *ring, self.file("aux", whole[:size]))
         self.assertEqual(got[:2], run(PT_DUMP, *form, "--stream", 0, file)[:2])
 
