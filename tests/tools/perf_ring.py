@@ -239,7 +239,8 @@ class Ring(Folder):
         attr = data[struct.unpack_from("<Q", data, 24)[0]:][:112]
         ring = ["--records", self.file("records", b""), "--attr", self.file("attr", attr)]
         form = ["--events", "--time", "--cpu", "6/78/3", "--tsc-ratio", "100/2", "--non-turbo",
-                "12", "--tsc-reference", text[2].split("reference=")[1].split()[0], "--perf-clock", clock]
+                "12", "--tsc-reference", text[2].split("reference=")[1].split()[0],
+                "--perf-clock", clock]
         got = run(PT_DUMP, *form, *ring, self.file("aux", whole[:size]))
         self.assertEqual(got[:2], run(PT_DUMP, *form, "--stream", 0, file)[:2])
 

@@ -56,9 +56,9 @@ Reading:
                   --time and --chrome-trace, which depend on all packets before
   --only root|guest, --vmcs ADDRESS, --cr3 VALUE
                   of a listing or --events only what ran there, as the last PIP or VMCS packet says:
-                  in VMX root or non-root operation (NR), with this VMCS, with this CR3. After a loss
-                  of packets nothing is known up to the next one. The last line has left_out, how
-                  much was not printed, and unknown, of it where the place is not known
+                  in VMX root or non-root operation (NR), with this VMCS, with this CR3. After lost
+                  packets nothing is known up to the next one. The last line has left_out, how much
+                  was not printed, and unknown, of it where the place is not known
   --json          print JSON, one object a line
 
 Time, for --time and --chrome-trace. Without --tsc-ratio MTCs give no time, without --non-turbo CYCs
