@@ -30044,6 +30044,7 @@ concept code_source = requires(Source& source, uint64_t address, uint32_t space)
 /// How far a walk is in the trace.
 struct walk_state {
     trace::execution_state state{};  ///< CR3, NR, VMCS and code size, as far as they are known
+    bool has_lost_packets = false;   ///< since the last PIP: `state` may be that of before
     /// The time of the packet, if the space changes `at_packets` or `at_branches`.
     trace::time when{};
     uint64_t offset = 0;    ///< of the packet, in bytes from the start of the trace
@@ -32676,6 +32677,7 @@ public:
         }
         begin(tracing::unknown);
         lost_calls_ = why != gap_reason::overflow;
+        if (!lost_calls_ || why == gap_reason::damage) { walked_.has_lost_packets = true; }
         return true;
     }
     template <class Sink>
@@ -32700,13 +32702,15 @@ public:
     }
     /// A PIP. It applies at the next MOV CR3 or far transfer, or with `settle_paging`.
     constexpr void set_paging(packet::pip const& packet) noexcept {
-        walked_.state.take(packet);
+        paging_ = packet;
         has_paging_ = true;
     }
+    constexpr void set_vmcs(packet::vmcs const& packet) noexcept { walked_.state.take(packet); }
     /// The address space changes here if a PIP came before.
     constexpr void settle_paging() {
         if (!has_paging_) [[likely]] { return; }
-        has_paging_ = false;
+        has_paging_ = walked_.has_lost_packets = false;
+        walked_.state.take(paging_);
         update_space();
     }
 
@@ -33174,9 +33178,6 @@ private:
             return true;
         }
     }
-
-    // --------------------------------------------------------------------------- without TNT
-
     constexpr void lose_branches() noexcept {
         if (!options_.has_branches) { (void)lose(gap_reason::no_branches); }
     }
@@ -33207,7 +33208,7 @@ private:
     code_width width_ = code_width::bits_64;
     tracing state_ = tracing::unknown;  ///< `unknown` also if only the IP is not known
     bool has_target_ = false;           ///< the branch of the present TIP was walked
-    bool has_paging_ = false;           ///< a PIP, which does not apply yet
+    bool has_paging_ = false;           ///< `paging_`, which does not apply yet
     bool lost_calls_ = false;   ///< the processor may have return addresses from before or in a gap
     packet::branches left_{};   ///< of the last TNTs
     packet::branches later_{};  ///< of a TNT after the last ones
@@ -33218,6 +33219,7 @@ private:
     unsigned tnt_count_ = 0;  ///< its branches, and the branches that were left before it
     gap gap_{};               ///< that has no end yet
     gap_counts gaps_{};
+    packet::pip paging_{};
     walk_state walked_{};
     path_chain chain_{};
     trace::return_stack returns_{};
@@ -33370,8 +33372,8 @@ private:
             case trace::event_type::pebs_end:
             case trace::event_type::control_flow:
             case trace::event_type::trigger: return visit(sink);
+            case trace::event_type::vmcs: walk.set_vmcs(e.packet.as<packet::vmcs>()); break;
             // They change neither the IP nor the code.
-            case trace::event_type::vmcs:
             case trace::event_type::trace_stop:
             case trace::event_type::pwrx:
             case trace::event_type::pebs_group:
