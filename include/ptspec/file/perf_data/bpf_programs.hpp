@@ -93,23 +93,23 @@ struct bpf_program : bpf_prog_info {
     constexpr explicit operator bool() const noexcept { return has_value; }
     /// The machine code of all functions, one after the other; empty: the entry does not have it.
     [[nodiscard]] constexpr auto code() const noexcept -> byte_view {
-        return array<bpf_info_arrays::JITED_INSNS>(jited_prog_insns, jited_prog_len, 1);
+        return array(arrays.get<bpf_info_arrays::JITED_INSNS>(), jited_prog_insns, jited_prog_len,
+                     1);
     }
     /// The addresses of functions; empty: the entry does not have them.
     [[nodiscard]] constexpr auto addresses() const noexcept -> byte_view {
-        return array<bpf_info_arrays::JITED_KSYMS>(jited_ksyms, nr_jited_ksyms, 8);
+        return array(arrays.get<bpf_info_arrays::JITED_KSYMS>(), jited_ksyms, nr_jited_ksyms, 8);
     }
     [[nodiscard]] constexpr auto sizes() const noexcept -> byte_view {
-        return array<bpf_info_arrays::JITED_FUNC_LENS>(jited_func_lens, nr_jited_func_lens, 4);
+        return array(arrays.get<bpf_info_arrays::JITED_FUNC_LENS>(), jited_func_lens,
+                     nr_jited_func_lens, 4);
     }
 
 private:
-    template <class Flag>
-    [[nodiscard]] constexpr auto array(uint64_t offset, uint64_t count,
+    [[nodiscard]] constexpr auto array(bool is_saved, uint64_t const offset, uint64_t count,
                                        uint64_t each) const noexcept -> byte_view {
         uint64_t const size = count * each;  // both are below 2^33
-        bool const is_there = arrays.get<Flag>() && offset <= data.size() &&
-                              size <= data.size() - offset;
+        bool const is_there = is_saved && offset <= data.size() && size <= data.size() - offset;
         return is_there ? data.from(static_cast<size_t>(offset)).first(static_cast<size_t>(size))
                         : byte_view{};
     }
