@@ -219,6 +219,77 @@ TEST_CASE("exceptions and longjmp leave the frames above the function that they 
     });
 }
 
+TEST_CASE("a signal handler returns to the code that ends it, which is no new stack") {
+    CHECK_TWICE([](auto value) {
+        frame storage[8];
+        flow::stack stacks[2];
+        functions to;
+        flow::call_stack calls{storage, stacks, to};
+        calls.execute(0x1000);
+        calls.stop({0x1010, 1});
+        calls.start(0x5000, 1);
+        calls.execute(0x5000);
+        calls.edge(ret_to(value(uint64_t{0x6000})));  // rt_sigreturn
+        calls.execute(0x6000);
+        bool const is_handler = to.switches == 0 && calls.depth() == 1 &&
+                                to.called.frame.kind == frame_kind::event &&
+                                to.called.frame.to == 0x6000;
+        calls.stop({0x6010, 1});
+        calls.start(0x1010, 1);
+        calls.execute(0x1010);
+        return is_handler && calls.depth() == 0 && to.switches == 0;
+    });
+}
+
+TEST_CASE("SYSRET to the begin of a function calls a signal handler, which SYSRET leaves") {
+    CHECK_TWICE([](auto value) {
+        constexpr auto syscall_at = [](uint64_t at) {
+            return edge{
+                .from = at, .to = 0x8000, .after = at + 2, .kind = instruction_class::syscall};
+        };
+        frame storage[8];
+        functions to;
+        flow::call_stack calls{storage, to};
+        calls.execute(0x1000);
+        calls.edge(syscall_at(0x1010));
+        calls.execute(0x8000);
+        calls.edge(ret_to(value(uint64_t{0x5000}), instruction_class::sysret));
+        calls.execute(0x5000);
+        bool const is_handler = calls.depth() == 1 && to.called.frame.kind == frame_kind::event &&
+                                to.called.frame.after == 0x1012;
+        calls.edge(syscall_at(0x5010));
+        calls.execute(0x8000);
+        calls.edge(ret_to(0x5012, instruction_class::sysret));  // a system call of the handler
+        bool const is_back = calls.depth() == 1 && to.left.frames == 1;
+        calls.edge(syscall_at(0x5020));
+        calls.execute(0x8000);
+        calls.edge(ret_to(0x1012, instruction_class::sysret));  // rt_sigreturn
+        return is_handler && is_back && to.left.frames == 2 && calls.depth() == 0;
+    });
+}
+
+TEST_CASE("a jump into code without a symbol leaves no frame") {
+    struct nameless : functions {
+        using ignores_gaps = nameless;
+
+        constexpr auto function_at(uint64_t ip) const -> flow::function {
+            auto made = functions::function_at(ip);
+            made.has_symbol = ip >> 12 != 2;
+            return made;
+        }
+    };
+    CHECK_TWICE([](auto value) {
+        frame storage[8];
+        nameless to;
+        flow::call_stack calls{storage, to};
+        call_three(calls);
+        calls.edge(jump_to(value(uint64_t{0x2500})));  // another function in the same range
+        calls.execute(0x2500);
+        return calls.depth() == 3 && to.called.frame.kind == frame_kind::tail_call &&
+               calls[0].after == 0x3015;
+    });
+}
+
 TEST_CASE("the function that executes at the start has a frame, and those that it returns to") {
     CHECK_TWICE([](auto value) {
         frame storage[8];
@@ -416,7 +487,7 @@ TEST_CASE("a full storage drops the stack that was left first, then the oldest f
         bool const is_full = calls.size() == 4 && calls.depth() == 6;
         calls.edge(ret_to(value(uint64_t{0x1015})));  // its frames are lost
         calls.execute(0x1015);
-        return is_full && to.switches == 2 && to.change.is_new;
+        return is_full && to.switches == 2 && to.change.is_new && calls.dropped_stacks() == 1;
     });
 }
 
@@ -460,6 +531,156 @@ TEST_CASE("random call trees: the depth is right, with storage for few frames") 
                 REQUIRE(calls[k].after == open[open.size() - 1 - k].first);
             }
         }
+    }
+}
+
+namespace {
+
+/// Keeps the functions of the open frames, by reports alone.
+struct kept_stacks {
+    using ignores_gaps = kept_stacks;
+
+    static constexpr unsigned bits = 20;  // of the size of a function
+    std::vector<std::uint64_t> stacks[9]{};
+    std::vector<std::uint64_t>* now = &stacks[0];
+
+    void call(flow::call const& one) { now->push_back(one.frame.to >> bits); }
+    void returned(flow::call_return const& one) {
+        REQUIRE(one.frames <= now->size());
+        now->resize(now->size() - one.frames);
+    }
+    void switched(flow::stack_switch const& one) {
+        REQUIRE(&stacks[one.left] == now);
+        now = &stacks[one.entered];
+        if (one.is_new) { now->clear(); }
+    }
+    auto function_at(uint64_t ip) const -> flow::function {
+        uint64_t const begin = ip >> bits << bits;
+        return {begin, begin, begin + (uint64_t{1} << bits)};
+    }
+};
+
+/// A thread with fibers, which knows its stacks: a fiber that does not execute has called `swap`.
+struct made_fibers {
+    static constexpr unsigned bits = kept_stacks::bits;
+    static constexpr std::uint64_t swap = 40;
+    struct open_frame {
+        std::uint64_t function;
+        std::uint64_t after;
+    };
+    struct fiber {
+        std::uint64_t root = 1;
+        std::int64_t depth = 0;
+        std::vector<open_frame> open{};
+
+        [[nodiscard]] auto function() const -> std::uint64_t {
+            return open.empty() ? root : open.back().function;
+        }
+    };
+
+    std::mt19937_64 numbers;
+    std::vector<fiber> all{1};
+    std::size_t now = 0;
+    std::uint64_t next = 0x100;
+
+    auto roll(std::uint64_t sides) -> std::uint64_t { return numbers() % sides; }
+    /// An address in the function that executes, which no other instruction has.
+    auto place() -> std::uint64_t { return (all[now].function() << bits) + (next += 0x10); }
+    template <class Calls>
+    void call(Calls& to, std::uint64_t function) {
+        auto const one = call_of(place(), function << bits);
+        all[now].open.push_back({function, one.after});
+        ++all[now].depth;
+        to.edge(one);
+        to.execute(one.to);
+    }
+    template <class Calls>
+    void branch(Calls& to, std::uint64_t target, instruction_class kind) {
+        to.edge({.from = place(), .to = target, .kind = kind});
+    }
+    template <class Calls>
+    void step(Calls& to) {
+        auto const other_than = [&](std::uint64_t function) {
+            auto const made = 1 + roll(30);
+            return made == function ? made + 1 : made;
+        };
+        auto const kind = roll(20);
+        if (kind < 8) {
+            if (all[now].open.size() < 60) { call(to, 1 + roll(30)); }
+        } else if (kind < 11) {
+            using enum instruction_class;
+            auto& of = all[now];
+            auto const function = other_than(of.function());
+            auto const target = function << bits;
+            if (auto const how = roll(4); how != 3) {  // 3: the next instruction in memory
+                branch(to, target, how == 0 ? direct_jump : how == 1 ? conditional : indirect_jump);
+            }
+            (of.open.empty() ? of.root : of.open.back().function) = function;
+            to.execute(target);
+        } else if (kind < 17) {
+            auto& of = all[now];
+            --of.depth;
+            if (!of.open.empty()) {
+                auto const after = of.open.back().after;
+                branch(to, after, instruction_class::near_return);
+                of.open.pop_back();
+                to.execute(after);
+            } else {
+                auto const caller = other_than(of.root);
+                auto const target = (caller << bits) + (next += 0x10);
+                branch(to, target, instruction_class::near_return);
+                of.root = caller;
+                to.execute(target);
+            }
+        } else if (kind == 17 && all.size() < 8) {
+            call(to, swap);
+            auto const function = 1 + roll(30);
+            branch(to, function << bits, instruction_class::near_return);
+            now = all.size();
+            all.push_back({.root = function});
+            to.execute(function << bits);
+        } else if (all.size() > 1) {
+            auto const other = (now + 1 + roll(all.size() - 1)) % all.size();
+            call(to, swap);
+            auto const after = all[other].open.back().after;
+            branch(to, after,
+                   roll(2) == 0 ? instruction_class::near_return
+                                : instruction_class::indirect_jump);
+            now = other;
+            all[now].open.pop_back();
+            --all[now].depth;
+            to.execute(after);
+        }
+    }
+};
+
+}  // namespace
+
+TEST_CASE("random fibers with tail calls: frames, depth and reports are those of the stacks") {
+    for (unsigned seed = 1; seed <= 20; ++seed) {
+        made_fibers truth{.numbers = std::mt19937_64{seed}};
+        std::vector<frame> storage(4096);
+        std::vector<flow::stack> stacks(8);
+        kept_stacks to;
+        flow::call_stack calls{storage.data(), storage.size(), stacks.data(), stacks.size(), to};
+        calls.execute(std::uint64_t{1} << kept_stacks::bits);
+        for (unsigned i = 0; i < 5000; ++i) {
+            truth.step(calls);
+            CAPTURE(seed);
+            CAPTURE(i);
+            auto const& of = truth.all[truth.now];
+            REQUIRE(calls.depth() == of.depth);
+            REQUIRE(calls.size() == of.open.size());
+            REQUIRE(to.now->size() == of.open.size() + 1);
+            REQUIRE(to.now->front() == of.root);
+            for (std::size_t k = 0; k < of.open.size(); ++k) {
+                auto const& wanted = of.open[of.open.size() - 1 - k];
+                REQUIRE(calls[k].after == wanted.after);
+                REQUIRE((*to.now)[of.open.size() - k] == wanted.function);
+            }
+        }
+        CHECK(truth.all.size() == 8);
+        CHECK(calls.dropped_stacks() == 0);
     }
 }
 

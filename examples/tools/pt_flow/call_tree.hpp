@@ -38,7 +38,7 @@ struct call_format {
 class call_tree : public call_printer {
 public:
     call_tree(tool::output& to, traced::symbols const& names, call_format const& how)
-        : call_printer{names}, to_{to}, names_{names}, how_{how} {}
+        : call_printer{names}, to_{to}, how_{how} {}
 
     void executed(std::uint64_t, std::uint64_t count) override { now_->count += count; }
     void call(flow::call const& one) override {
@@ -200,7 +200,6 @@ private:
     }
 
     line_writer to_;
-    traced::address_names names_;
     call_format how_;
     std::map<std::uint32_t, stack> stacks_{{0, {}}};
     stack* now_ = &stacks_.begin()->second;

@@ -21,7 +21,7 @@ inline constexpr std::size_t max_stacks = 255;
 /// Takes the calls of one thread.
 class call_printer {
 public:
-    explicit call_printer(traced::symbols const& names) : functions_{&names} {}
+    explicit call_printer(traced::symbols const& names) : names_{names} {}
     call_printer(call_printer const&) = delete;
     auto operator=(call_printer const&) -> call_printer& = delete;
     virtual ~call_printer() = default;
@@ -35,13 +35,13 @@ public:
     /// Writes what is not yet written.
     virtual void end() = 0;
 
-    auto function_at(std::uint64_t ip) -> flow::function { return functions_.at(ip); }
-    auto switches_stacks(std::uint64_t ip) -> bool { return functions_.switches_stacks(ip); }
+    auto function_at(std::uint64_t ip) -> flow::function { return names_.range_at(ip); }
+    auto switches_stacks(std::uint64_t ip) -> bool { return names_.switches_stacks(ip); }
 
     bool is_shown = true;  ///< false outside of the times that are wanted
 
-private:
-    traced::functions functions_;
+protected:
+    traced::address_names names_;
 };
 
 /// Reports the calls of each thread. `Printer` prints those of one.
@@ -132,6 +132,7 @@ private:
     void end_of(thread_calls& one) {
         if (!prints_at_once_) { title(one.thread); }
         one.printer->end();
+        dropped_stacks_ += one.stack.dropped_stacks();
     }
     void title(thread_id which) {
         if (!has_titles_) { return; }
@@ -152,6 +153,7 @@ private:
     std::map<std::pair<std::uint32_t, bool>, std::unique_ptr<thread_calls>> all_{};
     thread_calls* last_ = nullptr;
     trace::time when_{};
+    std::uint64_t dropped_stacks_ = 0;
 };
 
 }  // namespace pt_flow

@@ -16,8 +16,7 @@ namespace pt_flow {
 /// `a;b;c 12`.
 class folded_stacks : public call_printer {
 public:
-    folded_stacks(tool::output& to, traced::symbols const& names)
-        : call_printer{names}, to_{to}, names_{names} {
+    folded_stacks(tool::output& to, traced::symbols const& names) : call_printer{names}, to_{to} {
         nodes_.emplace_back();
     }
 
@@ -51,6 +50,9 @@ public:
     void end() override {
         std::string callers;
         for (auto const& [function, child] : nodes_[0].children) { print(child, callers); }
+        if (leaves_out_) {
+            tool::print_error("too many or too deep stacks: callers of some are left out");
+        }
     }
 
 private:
@@ -80,12 +82,12 @@ private:
         if (path_ == nullptr) { path_ = &stacks_[number_].path; }
         return *path_;
     }
-    /// Prints the stacks from a node on. `callers` is that of its callers. In a name, `:` replaces
+    /// Prints the stacks from a node on. `callers` are the names of its callers. In a name, `:` replaces
     /// the separator.
     void print(std::size_t at, std::string& callers) {
         auto const& of = nodes_[at];
         auto const size = callers.size();
-        auto const* const found = names_.function_at(of.function);
+        auto const* const found = names_.range_at(of.function).symbol;
         callers += found == nullptr ? names_.of(of.function) : found->name;
         std::replace(callers.begin() + static_cast<std::ptrdiff_t>(size), callers.end(), ';', ':');
         if (of.count != 0) { to_.write(callers + " " + std::to_string(of.count) + "\n"); }
@@ -103,24 +105,30 @@ private:
         return kept.child;
     }
     auto find_child(std::size_t parent, std::uint64_t address) -> std::size_t {
-        if (nodes_[parent].depth == max_depth) { parent = nodes_[parent].parent; }
-        auto const* const found = names_.function_at(address);
-        auto const function = found == nullptr ? address : function_at(address).entry;
+        if (nodes_[parent].depth == max_depth) {
+            leaves_out_ = true;
+            parent = nodes_[parent].parent;
+        }
+        auto const& of = names_.range_at(address);
+        auto const function = of.has_symbol ? of.entry : address;
         auto const known = nodes_[parent].children.find(function);
         if (known != nodes_[parent].children.end()) { return known->second; }
-        if (nodes_.size() >= max_nodes && parent != 0) { return find_child(0, address); }
+        if (nodes_.size() >= max_nodes && parent != 0) {
+            leaves_out_ = true;
+            return find_child(0, address);
+        }
         nodes_.push_back({function, parent, nodes_[parent].depth + 1, 0, {}});
         nodes_[parent].children.emplace(function, nodes_.size() - 1);
         return nodes_.size() - 1;
     }
 
     tool::output& to_;
-    traced::address_names names_;
     std::vector<node> nodes_{};
     std::vector<called> kept_ = std::vector<called>(4096);
     std::size_t now_ = 0;
     std::map<std::uint32_t, stack> stacks_{};
     std::uint32_t number_ = 0;
+    bool leaves_out_ = false;                   ///< callers, at a limit
     std::vector<std::size_t>* path_ = nullptr;  ///< of stack `number_`
 };
 

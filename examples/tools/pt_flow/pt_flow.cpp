@@ -89,10 +89,10 @@ Code of a perf.data file:
   --kallsyms FILE           the names of its functions: a copy of /proc/kallsyms. Of a directory of
                             `perf record --kcore` both are known
   --guest-symfs DIRECTORY, --guest-kernel FILE, --guest-kallsyms FILE
-                            the same of guests, all of which have this kernel. Files are those that
-                            MMAP records of guests name, unless two processes of guests have
-                            different ones at an address. Calls in a guest are those of a thread
-                            `PID/TID guest`; not with --drcov
+                            the same for guests. There is one kernel for all guests. Files are
+                            those that MMAP records of guests name; where two processes of guests
+                            have different files at an address, its code is missing. Calls in a
+                            guest are those of a thread `PID/TID guest`. Not with --drcov
 
 A raw trace whose processes a ring of perf describes, for those who call perf_event_open:
   --records FILE            the bytes of the data area, from a record to another: PERF_RECORD_MMAP2,

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -98,7 +99,7 @@ public:
     }
 
 private:
-    /// Counts what is not at the place. False for what is told anyway.
+    /// Counts a record of code outside of the place. False for a time or thread, which is reported.
     static auto leave_out(record const& any, left_out& to, bool is_known) -> bool {
         std::uint64_t instructions = 0;
         if (auto const* const step_of = std::get_if<step>(&any)) {
@@ -144,11 +145,11 @@ public:
     void time(trace::time const& when) {
         if (of_.times || of_.window) {
             when_ = when;
-            is_told_ = false;
+            is_time_recorded_ = false;
         }
     }
     void executed(flow::executed const& one) {
-        tell(of_.window);
+        record_context(of_.window);
         add(one);
     }
     void block(flow::executed_block const& one) {
@@ -166,22 +167,22 @@ public:
         add_branch(one);
     }
     void start(std::uint64_t ip, std::uint32_t space) {
-        tell(true);
+        record_context(true);
         add(records::start{ip, space});
     }
     void stop(flow::stop const& one) {
-        tell(true);
+        record_context(true);
         auto stop = one;
         stop.may_move = may_move_;
         add(stop);
     }
     void event(trace::event const& one) {
         if (!of_.events || one.what != trace::event_type::ptwrite) { return; }
-        tell(true);
+        record_context(true);
         add(records::written{one.ip, one.packet.as<packet::ptw>().payload()});
     }
     void gap(flow::gap const& one) {
-        tell(true);
+        record_context(true);
         auto moved = one;
         moved.offset += offset_;
         add(moved);
@@ -189,7 +190,7 @@ public:
     /// What was recorded.
     [[nodiscard]] auto all() -> records& {
         add_sum();
-        tell_place();
+        record_place();
         return all_;
     }
 
@@ -206,11 +207,11 @@ private:
     }
     [[nodiscard]] auto has_news(bool of_time) const -> bool {
         return (thread_ != nullptr && (!has_thread_ || !(*thread_ == last_thread_))) ||
-               (of_time && !is_told_);
+               (of_time && !is_time_recorded_);
     }
     /// Records the thread and, if it is wanted, the time, where they have changed.
-    void tell(bool needs_time) {
-        if (place_ != nullptr) { tell_place(); }
+    void record_context(bool needs_time) {
+        if (place_ != nullptr) { record_place(); }
         if (may_have_news_ && has_news(needs_time)) { add_news(needs_time); }
     }
     void add_news(bool needs_time) {
@@ -221,8 +222,8 @@ private:
             all_.add(last_thread_);
             set_symbols(last_thread_);
         }
-        if (!is_told_ && needs_time) {
-            is_told_ = true;
+        if (!is_time_recorded_ && needs_time) {
+            is_time_recorded_ = true;
             all_.add(when_);
         }
     }
@@ -232,13 +233,14 @@ private:
         if (!of_.functions) { return; }
         auto const* const names = to_.symbols_of(thread);
         has_symbols_ = names != nullptr;
-        functions_ = traced::functions{names};
+        if (names == nullptr) { return; }
+        functions_.emplace(*names);
         here_ = {};
     }
     /// A block that begins a sum, or is one of another function than the last.
     [[gnu::noinline]] void begin_sum(flow::executed_block const& one) {
         if (has_symbols_ && !here_.contains(one.ip)) { enter_function(one.ip); }
-        tell(of_.window);
+        record_context(of_.window);
         if (of_.blocks) { return add(one); }
         if (sum_.count == 0) { sum_.ip = one.ip; }
         sum_.count += one.count;
@@ -249,7 +251,7 @@ private:
     /// The next instruction is one of another function than the last: after a jump, or the next in
     /// memory.
     void enter_function(std::uint64_t ip) {
-        tell(false);
+        record_context(false);
         if (!has_symbols_) { return; }
         if (sum_.count != 0) {
             bool const is_next = ip == here_.end;
@@ -257,10 +259,10 @@ private:
                       .to = ip,
                       .kind = flow::instruction_class::direct_jump});
         }
-        here_ = functions_.at(ip);
+        here_ = functions_->range_at(ip);
     }
     [[gnu::noinline]] void add_branch(flow::edge const& one) {
-        tell(true);
+        record_context(true);
         add_step(one);
     }
     void add_step(flow::edge const& one) {
@@ -276,7 +278,7 @@ private:
         sum_.count = 0;
         same_size_ = 0;
     }
-    void tell_place() {
+    void record_place() {
         if (place_ == nullptr) { return; }
         bool const changes_nr = last_place_.has_nr && place_->has_nr &&
                                 last_place_.non_root != place_->non_root;
@@ -316,7 +318,7 @@ private:
     bool may_move_;            ///< it may continue on another processor
     bool may_have_news_;       ///< threads or times are recorded
     bool has_symbols_ = false;
-    traced::functions functions_{};
+    std::optional<traced::address_names> functions_{};
     flow::function here_{0, 0, ~std::uint64_t{0}};  ///< of the last instruction
     std::function<void(records&)> flush_;
     /// Blocks at these addresses are part of the same sum as the last.
@@ -326,8 +328,8 @@ private:
     thread_id last_thread_{};
     bool has_thread_ = false;  ///< `last_thread_` is recorded
     trace::time when_{};
-    bool is_told_ = true;  ///< `when_` is recorded
-    records::sum sum_{};   ///< not yet recorded
+    bool is_time_recorded_ = true;  ///< `when_` is recorded
+    records::sum sum_{};            ///< not yet recorded
     records all_{};
     tool::walk_place const* place_ = nullptr;
     tool::walk_place last_place_{};

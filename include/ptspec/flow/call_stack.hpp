@@ -65,6 +65,10 @@ public:
     }
     /// The number of frames that are known, without a root of kind `unseen`.
     [[nodiscard]] constexpr auto size() const noexcept -> size_t { return frames_.now.size; }
+    /// The number of stacks that were dropped, because the storage was full.
+    [[nodiscard]] constexpr auto dropped_stacks() const noexcept -> uint64_t {
+        return frames_.dropped_stacks();
+    }
     /// Frame `i`, counted from the newest.
     [[nodiscard]] constexpr auto operator[](size_t i) const noexcept -> flow::frame const& {
         return frames_.at(i);
@@ -257,7 +261,7 @@ private:
             return;
         }
         if (now.size == 0 && !is_begin) { return leave_root(one.from, one.to); }
-        begin_stack(one.from, one.to, 0);
+        begin_stack(one);
     }
     constexpr void jump_to([[maybe_unused]] flow::edge const& one) {
         from_ = one.from;
@@ -276,10 +280,7 @@ private:
                 }
             }
             if constexpr (knows_stack_switches<Sink>) {
-                if (frames_.has_stacks() && choice_ == stack_choice::by_returns &&
-                    sink_.switches_stacks(one.from)) {
-                    begin_stack(one.from, one.to, 0);
-                }
+                if (sink_.switches_stacks(one.from)) { begin_stack(one); }
             }
         }
     }
@@ -312,13 +313,12 @@ private:
         }
         return false;
     }
-    constexpr void begin_stack(uint64_t from, uint64_t to, uint64_t name) {
+    constexpr void begin_stack([[maybe_unused]] flow::edge const& one) {
         if constexpr (takes_switches<Sink>) {
-            bool const is_chosen = choice_ == stack_choice::by_ptwrite;
-            if (!frames_.has_stacks() || (is_chosen && name == 0)) { return; }
+            if (!frames_.has_stacks() || choice_ == stack_choice::by_ptwrite) { return; }
             auto const left = frames_.now.number;
-            frames_.enter_new(name);
-            report_switch(from, to, left, true);
+            frames_.enter_new(0);
+            report_switch(one.from, one.to, left, true);
         }
     }
     constexpr void report_switch(uint64_t from, uint64_t to, uint32_t left, bool is_new)
@@ -328,6 +328,7 @@ private:
         here_ = now.size != 0 ? frames_.newest().function : now.root.function;
         sink_.switched(stack_switch{from, to, left, now.number, is_new, now.depth, when_});
     }
+
     // ------------------------------------------------------------------------------ functions
 
     [[nodiscard]] constexpr auto function_of_newest() noexcept -> flow::function& {

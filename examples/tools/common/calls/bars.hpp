@@ -33,7 +33,6 @@ enum class bar_kind : std::uint8_t {
     before,     ///< a function whose call was not traced: before the trace, or in a gap
     gap,        ///< it is not known what was executed
     tail_call,  ///< a function to which its caller jumped, in the frame of the caller
-    stopped,    ///< tracing had ended: the kernel, for a trace of user code
 };
 
 /// A call, or several that follow each other at the same level.
@@ -41,7 +40,7 @@ struct bar {
     moment begin{};
     moment end{};
     std::uint64_t function = 0;  ///< its address; of several calls, that of the longest; of a gap,
-                                 ///< a flow::gap_reason; of `stopped` a flow::stop_reason
+                                 ///< a flow::gap_reason
     std::uint64_t replaced = 0;  ///< of a tail call, the function that jumped
     std::uint64_t longest = 0;   ///< the size of the longest call
     std::uint64_t instructions = 0;  ///< with those of the functions it calls

@@ -3,7 +3,6 @@
 
 // The names of the functions of bars.
 
-#include "frame_names.hpp"
 #include "recorder.hpp"
 #include "../event_names.hpp"
 #include "../traced/processes.hpp"
@@ -33,9 +32,6 @@ inline auto name_of(bar const& one, traced::symbols const& names) -> std::string
     if (one.kind == bar_kind::gap) {
         if (one.function == missing_trace) { return "missing trace"; }
         return std::string{events::name_of_gap(static_cast<flow::gap_reason>(one.function))};
-    }
-    if (one.kind == bar_kind::stopped) {
-        return std::string{name_of(static_cast<flow::stop_reason>(one.function))};
     }
     auto name = name_of_function(one.function, names);
     if (one.kind != bar_kind::tail_call) { return name; }

@@ -156,8 +156,8 @@ private:
         void call(flow::call const& one) { to.add_call(of, one); }
         void returned(flow::call_return const& one) { to.leave(of, one); }
         void switched(flow::stack_switch const& one) { to.change_stack(of, one); }
-        auto function_at(std::uint64_t ip) -> flow::function { return of.functions.at(ip); }
-        auto switches_stacks(std::uint64_t ip) -> bool { return of.functions.switches_stacks(ip); }
+        auto function_at(std::uint64_t ip) -> flow::function { return of.names.range_at(ip); }
+        auto switches_stacks(std::uint64_t ip) -> bool { return of.names.switches_stacks(ip); }
     };
     /// A frame of a stack that does not execute.
     struct left_frame {
@@ -167,13 +167,13 @@ private:
     };
     struct lane {
         lane(recorder& to, thread_id which, std::uint32_t index)
-            : thread{which}, number{index}, functions{&to.names_of_(which)}, sink{to, *this} {}
+            : thread{which}, number{index}, names{to.names_of_(which)}, sink{to, *this} {}
         lane(lane const&) = delete;
         auto operator=(lane const&) -> lane& = delete;
 
         thread_id thread;
         std::uint32_t number;
-        traced::functions functions;
+        traced::address_names names;
         call_sink sink;
         std::vector<flow::frame> frames = std::vector<flow::frame>(max_frames);
         std::vector<flow::stack> stacks = std::vector<flow::stack>(max_stacks);

@@ -14,16 +14,10 @@
 
 namespace traced {
 
-/// The symbol that contains an address, and all addresses with the same answer.
-struct function_range {
-    std::uint64_t start = 0;
-    std::uint64_t end = 0;    ///< after the last address
-    std::uint64_t entry = 0;  ///< the start of the function that this is, or is a part of
-    elf_symbol const* symbol = nullptr;  ///< nullptr: no function is known here; `entry` is 0
-
-    [[nodiscard]] auto contains(std::uint64_t address) const -> bool {
-        return address - start < end - start;
-    }
+/// The function that contains an address, with its symbol. Between functions, the addresses
+/// without any: `entry` is then `begin`.
+struct function_range : flow::function {
+    elf_symbol const* symbol = nullptr;  ///< nullptr: no function is known here
 };
 
 /// Names of functions, by address.
@@ -112,29 +106,36 @@ public:
         bool const is_upper = address >> 63 != 0;
         if (kernel_ != nullptr && is_upper) {
             auto made = kernel_->function_at(address);
-            made.start = std::max(made.start, std::uint64_t{1} << 63);
+            set_begin(made, std::max(made.begin, std::uint64_t{1} << 63));
             return made;
         }
         auto const next = std::upper_bound(
             ranges_.begin(), ranges_.end(), address,
             [](std::uint64_t value, auto const& one) { return value < one.start; });
-        function_range made;
+        function_range made{{.has_symbol = false}};
         made.end = next == ranges_.end() ? ~std::uint64_t{0} : next->start;
         if (kernel_ != nullptr) { made.end = std::min(made.end, std::uint64_t{1} << 63); }
         if (next != ranges_.begin()) {
             auto const& found = *std::prev(next);
-            made.start = found.start;
-            made.symbol = found.symbol == no_symbol ? nullptr : &all_[found.symbol];
-            made.entry = found.entry;
+            made.entry = made.begin = found.start;
+            if (found.symbol != no_symbol) {
+                made.symbol = &all_[found.symbol];
+                made.entry = found.entry;
+                made.has_symbol = true;
+            }
         }
         if (made.symbol != nullptr || others_ == nullptr) { return made; }
         auto other = others_->function_at(address);
-        other.start = std::max(other.start, made.start);
+        set_begin(other, std::max(other.begin, made.begin));
         other.end = std::min(other.end, made.end);
         return other;
     }
 
 private:
+    static void set_begin(function_range& of, std::uint64_t begin) {
+        of.begin = begin;
+        if (!of.has_symbol) { of.entry = begin; }
+    }
     /// Takes a hexadecimal number and the blank after it.
     static auto take_hex(std::string_view& line) -> std::optional<std::uint64_t> {
         if (line.starts_with("0x")) { line.remove_prefix(2); }
@@ -224,7 +225,7 @@ public:
         if (is_new) { kept->second = made(address); }
         return kept->second;
     }
-    /// The function that contains an address, with the addresses for which it is the answer.
+    /// The function that contains an address, and the addresses for which it is the answer.
     auto range_at(std::uint64_t address) -> function_range const& {
         if (last_->contains(address)) { return *last_; }
         auto& kept = ranges_[address / 64 % ranges_.size()];
@@ -232,15 +233,16 @@ public:
         last_ = &kept;
         return kept;
     }
-    /// The start of the function that contains an address; 0: not known. It is that of the symbol:
-    /// `range_at(address).entry` is the function that the symbol is a part of.
-    auto function_of(std::uint64_t address) -> std::uint64_t {
+    /// Whether the code at an address switches between stacks, by the names that C libraries,
+    /// runtimes and libraries of fibers give it.
+    auto switches_stacks(std::uint64_t address) -> bool {
+        constexpr std::string_view known[] = {
+            "swapcontext",   "__swapcontext",     "setcontext",    "__setcontext",
+            "jump_fcontext", "ontop_fcontext",    "coro_transfer", "runtime.gogo",
+            "gogo",          "runtime.gogo.abi0", "runtime.mcall", "runtime.mcall.abi0",
+        };
         auto const* const found = range_at(address).symbol;
-        return found == nullptr ? 0 : found->address;
-    }
-    /// The function that contains an address, or nullptr.
-    auto function_at(std::uint64_t address) -> elf_symbol const* {
-        return range_at(address).symbol;
+        return found != nullptr && std::ranges::find(known, found->name) != std::end(known);
     }
 
 private:
@@ -260,51 +262,6 @@ private:
     std::unordered_map<std::uint64_t, std::string> kept_{};
     std::vector<function_range> ranges_ = std::vector<function_range>(1024);
     function_range const* last_ = ranges_.data();
-};
-
-/// A cache of the functions that contain addresses. It borrows the symbols.
-class functions {
-public:
-    explicit functions(symbols const* of = nullptr) : of_{of} {}
-
-    auto at(std::uint64_t address) -> flow::function { return find(address).where; }
-    /// Whether the code at an address switches between stacks, by the names that C libraries,
-    /// runtimes and libraries of fibers give it.
-    auto switches_stacks(std::uint64_t address) -> bool { return find(address).switches_stacks; }
-
-private:
-    static constexpr unsigned bits = 10;
-    static constexpr std::size_t count = std::size_t{1} << bits;
-    struct entry {
-        std::uint64_t address = 0;
-        flow::function where{};
-        bool switches_stacks = false;
-    };
-
-    auto find(std::uint64_t address) -> entry const& {
-        auto& kept = kept_[(address ^ address >> bits) % count];
-        if (kept.address != address || kept.where.end == 0) [[unlikely]] {
-            kept = {address, function_of(of_->function_at(address)), is_switch(address)};
-        }
-        return kept;
-    }
-    /// Code without a symbol may be several functions.
-    static auto function_of(function_range const& of) -> flow::function {
-        bool const has_symbol = of.symbol != nullptr;
-        return {has_symbol ? of.entry : of.start, of.start, of.end, has_symbol};
-    }
-    [[nodiscard]] auto is_switch(std::uint64_t address) const -> bool {
-        constexpr std::string_view known[] = {
-            "swapcontext",   "__swapcontext",     "setcontext",    "__setcontext",
-            "jump_fcontext", "ontop_fcontext",    "coro_transfer", "runtime.gogo",
-            "gogo",          "runtime.gogo.abi0", "runtime.mcall", "runtime.mcall.abi0",
-        };
-        auto const* const found = of_->at(address);
-        return found != nullptr && std::ranges::find(known, found->name) != std::end(known);
-    }
-
-    symbols const* of_;
-    std::vector<entry> kept_ = std::vector<entry>(count);
 };
 
 }  // namespace traced

@@ -11,7 +11,7 @@ namespace timeline {
 inline constexpr std::string_view script_of_calls = R"js(
 const call_height = 16, max_levels = 32;
 const call_kinds = ['call', 'system call', 'interrupt or exception', 'its call was not traced',
-  'not known', 'tail call', 'tracing was off'];
+  'not known', 'tail call'];
 
 /** Positions have units of 1/1024. Times begin at `shift`. */
 function load_calls(s, shift) {

@@ -43,6 +43,7 @@ public:
         }
         return 0;
     }
+    [[nodiscard]] constexpr auto dropped_stacks() const noexcept -> uint64_t { return dropped_; }
     [[nodiscard]] constexpr auto has_stacks() const noexcept -> bool { return max_stacks_ != 0; }
     /// Finds a frame of another stack that returns to `ip`: the newest of one of them, or any if
     /// `is_any`. Returns the place of the stack; `stack::none`: there is none.
@@ -149,6 +150,7 @@ private:
         give_back(index);
     }
     constexpr void drop(flow::stack& one) noexcept {
+        dropped_ += one.is_used ? 1 : 0;
         for (; one.size != 0; --one.size) {
             uint32_t const index = one.newest;
             one.newest = frames_[index].caller;
@@ -166,6 +168,7 @@ private:
     uint32_t used_ = 0;  ///< places that were used at least once
     uint32_t free_ = flow::stack::none;
     uint64_t switches_ = 0;
+    uint64_t dropped_ = 0;
 };
 
 }  // namespace ptspec::flow::detail
