@@ -31573,6 +31573,7 @@ public:
         }
         return 0;
     }
+    [[nodiscard]] constexpr auto dropped_stacks() const noexcept -> uint64_t { return dropped_; }
     [[nodiscard]] constexpr auto has_stacks() const noexcept -> bool { return max_stacks_ != 0; }
     /// Finds a frame of another stack that returns to `ip`: the newest of one of them, or any if
     /// `is_any`. Returns the place of the stack; `stack::none`: there is none.
@@ -31679,6 +31680,7 @@ private:
         give_back(index);
     }
     constexpr void drop(flow::stack& one) noexcept {
+        dropped_ += one.is_used ? 1 : 0;
         for (; one.size != 0; --one.size) {
             uint32_t const index = one.newest;
             one.newest = frames_[index].caller;
@@ -31696,6 +31698,7 @@ private:
     uint32_t used_ = 0;  ///< places that were used at least once
     uint32_t free_ = flow::stack::none;
     uint64_t switches_ = 0;
+    uint64_t dropped_ = 0;
 };
 
 }  // namespace ptspec::flow::detail
@@ -31764,6 +31767,10 @@ public:
     }
     /// The number of frames that are known, without a root of kind `unseen`.
     [[nodiscard]] constexpr auto size() const noexcept -> size_t { return frames_.now.size; }
+    /// The number of stacks that were dropped, because the storage was full.
+    [[nodiscard]] constexpr auto dropped_stacks() const noexcept -> uint64_t {
+        return frames_.dropped_stacks();
+    }
     /// Frame `i`, counted from the newest.
     [[nodiscard]] constexpr auto operator[](size_t i) const noexcept -> flow::frame const& {
         return frames_.at(i);
@@ -31956,7 +31963,7 @@ private:
             return;
         }
         if (now.size == 0 && !is_begin) { return leave_root(one.from, one.to); }
-        begin_stack(one.from, one.to, 0);
+        begin_stack(one);
     }
     constexpr void jump_to([[maybe_unused]] flow::edge const& one) {
         from_ = one.from;
@@ -31975,10 +31982,7 @@ private:
                 }
             }
             if constexpr (knows_stack_switches<Sink>) {
-                if (frames_.has_stacks() && choice_ == stack_choice::by_returns &&
-                    sink_.switches_stacks(one.from)) {
-                    begin_stack(one.from, one.to, 0);
-                }
+                if (sink_.switches_stacks(one.from)) { begin_stack(one); }
             }
         }
     }
@@ -32011,13 +32015,12 @@ private:
         }
         return false;
     }
-    constexpr void begin_stack(uint64_t from, uint64_t to, uint64_t name) {
+    constexpr void begin_stack([[maybe_unused]] flow::edge const& one) {
         if constexpr (takes_switches<Sink>) {
-            bool const is_chosen = choice_ == stack_choice::by_ptwrite;
-            if (!frames_.has_stacks() || (is_chosen && name == 0)) { return; }
+            if (!frames_.has_stacks() || choice_ == stack_choice::by_ptwrite) { return; }
             auto const left = frames_.now.number;
-            frames_.enter_new(name);
-            report_switch(from, to, left, true);
+            frames_.enter_new(0);
+            report_switch(one.from, one.to, left, true);
         }
     }
     constexpr void report_switch(uint64_t from, uint64_t to, uint32_t left, bool is_new)
@@ -32027,6 +32030,7 @@ private:
         here_ = now.size != 0 ? frames_.newest().function : now.root.function;
         sink_.switched(stack_switch{from, to, left, now.number, is_new, now.depth, when_});
     }
+
     // ------------------------------------------------------------------------------ functions
 
     [[nodiscard]] constexpr auto function_of_newest() noexcept -> flow::function& {
