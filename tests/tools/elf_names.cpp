@@ -21,7 +21,7 @@ auto main(int argc, char** argv) -> int {
     for (std::uint64_t at = 0; at != ~std::uint64_t{0};) {
         auto const found = names.function_at(at);
         if (found.symbol != nullptr) {
-            std::printf("%" PRIx64 " %" PRIx64 " %" PRIx64 " %s\n", found.start, found.end,
+            std::printf("%" PRIx64 " %" PRIx64 " %" PRIx64 " %s\n", found.begin, found.end,
                         found.entry, found.symbol->name.c_str());
         }
         at = found.end;

@@ -82,8 +82,8 @@ private:
         if (path_ == nullptr) { path_ = &stacks_[number_].path; }
         return *path_;
     }
-    /// Prints the stacks from a node on. `callers` are the names of its callers. In a name, `:` replaces
-    /// the separator.
+    /// Prints the stacks from a node on. `callers` are the names of its callers. In a name, `:`
+    /// replaces the separator.
     void print(std::size_t at, std::string& callers) {
         auto const& of = nodes_[at];
         auto const size = callers.size();
