@@ -31602,7 +31602,9 @@ public:
     /// Continues on the stack at a place.
     constexpr void enter(uint32_t place) noexcept {
         now.left_at = ++switches_;
-        swap(now, stacks_[place]);
+        flow::stack const left = now;
+        now = stacks_[place];
+        stacks_[place] = left;
     }
     /// Continues on a new stack: in the place of one that is not used, or that was left first.
     constexpr void enter_new(uint64_t name) noexcept {
@@ -31647,11 +31649,6 @@ public:
     }
 
 private:
-    static constexpr void swap(flow::stack& one, flow::stack& other) noexcept {
-        flow::stack const kept = one;
-        one = other;
-        other = kept;
-    }
     constexpr auto take_place() noexcept -> uint32_t {
         if (free_ == flow::stack::none && used_ == max_frames_) { make_room(); }
         if (free_ == flow::stack::none) { return used_++; }

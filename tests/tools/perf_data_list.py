@@ -520,7 +520,7 @@ class PerfDataList(Folder):
                               ("1", "101", "0")])
             config = fields_of(next(line for line in lines if line.startswith("config")))
             ctl = {"untimed": 0, "tsc": 0x400 | 0x800, "mtc": 0x600, "cyc": 0x402,
-                   "filter": 0x400}[kind]
+                   "filter": 0x400 | 1 << 32}[kind]  # ADDR0_CFG: a range that is traced
             self.assertEqual(int(config["ctl"]), 0x2108 | 3 << 14 | ctl, kind)
             timed = kind != "untimed"
             self.assertEqual((config["shift"], config["mult"], config["zero"]),
