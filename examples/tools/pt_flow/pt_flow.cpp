@@ -86,6 +86,8 @@ Code of a perf.data file:
   --vdso FILE               the vDSO of the recorded kernel, unless it is that of the running one
   --kernel FILE             the code of the kernel: a copy of /proc/kcore, as `perf record --kcore`
                             makes it, or vmlinux, without modules
+                            The copy may be of any time: TEXT_POKE records change it. Code of BPF
+                            programs, and their names, are in the perf.data file
   --kallsyms FILE           the names of its functions: a copy of /proc/kallsyms. Of a directory of
                             `perf record --kcore` both are known
   --guest-symfs DIRECTORY, --guest-kernel FILE, --guest-kallsyms FILE

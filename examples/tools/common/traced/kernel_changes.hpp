@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -326,27 +327,37 @@ private:
     auto made_image(std::uint64_t chunk, entry const* all, std::ptrdiff_t count, std::uint32_t from,
                     std::uint32_t to) -> std::unique_ptr<image> {
         auto made = std::make_unique<image>();
-        steps_ += static_cast<std::uint64_t>(count);
         if (images_.size() > max_images || steps_ > max_steps) {
             give_up();
             return made;
         }
-        std::array<change const*, image_size> before{}, after{};
-        auto const for_bytes = [&](change const& of, auto const& visit) {
+        auto const for_bytes = [&](std::uint32_t which, auto const& visit) {
+            ++steps_;
+            auto const& of = changes_[all[which].change];
             auto const last = of.address + (of.size - 1) - chunk;
             auto const end = std::min<std::uint64_t>(last + 1, image_size);
             for (auto i = of.address > chunk ? of.address - chunk : 0; i < end; ++i) {
-                visit(static_cast<std::size_t>(i));
+                visit(of, static_cast<std::size_t>(i));
             }
         };
-        for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(count); ++i) {
-            auto const& one = changes_[all[i].change];
-            for_bytes(one, [&](std::size_t at) {
-                if (i < from) {
-                    before[at] = &one;
-                } else if (after[at] == nullptr) {
-                    after[at] = &one;
-                }
+        // The bytes that some change covers.
+        auto const [known, is_new] = covered_.try_emplace(chunk);
+        for (std::uint32_t i = 0; is_new && i < count; ++i) {
+            for_bytes(i, [&](change const&, std::size_t at) { known->second.set(at); });
+        }
+        std::array<change const*, image_size> before{}, after{};
+        auto left = known->second;
+        for (auto i = from; i != 0 && left.any(); --i) {
+            for_bytes(i - 1, [&](change const& of, std::size_t at) {
+                if (left[at]) { before[at] = &of; }
+                left.reset(at);
+            });
+        }
+        left = known->second;
+        for (auto i = from; i < count && left.any(); ++i) {
+            for_bytes(i, [&](change const& of, std::size_t at) {
+                if (left[at]) { after[at] = &of; }
+                left.reset(at);
             });
         }
         std::array<maybe_byte, image_size> values{};
@@ -354,8 +365,7 @@ private:
             values[i] = byte_between(before[i], after[i], chunk + i);
         }
         for (auto i = from; i < to; ++i) {
-            auto const& one = changes_[all[i].change];
-            for_bytes(one, [&](std::size_t at) {
+            for_bytes(i, [&](change const& one, std::size_t at) {
                 bool const is_same = one.kind == kind::poke &&
                                      old_byte(one, chunk + at) == values[at] &&
                                      new_byte(one, chunk + at) == values[at];
@@ -481,6 +491,7 @@ private:
     std::vector<entry> chunks_{};                     ///< the changes of each chunk
     std::map<std::tuple<std::uint64_t, std::uint32_t, std::uint32_t>, std::unique_ptr<image>>
         images_{};
+    std::unordered_map<std::uint64_t, std::bitset<image_size>> covered_{};  ///< bytes of chunks
     base const* copy_ = nullptr;
     copy_of_kernel about_{};
     std::uint64_t steps_ = 0;
