@@ -31,6 +31,9 @@ HOW = {
     "rustc": "Debian: rustc",
     "the symbols of the C library": "Debian: libc6-dbg",
     "objdump": "Debian: binutils",
+    "lld": "Debian: lld",
+    "go": "Debian: golang-go",
+    "libc.a": "Debian: libc6-dev",
 }
 
 

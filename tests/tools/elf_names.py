@@ -5,6 +5,7 @@
     elf_names.py ELF_NAMES
 """
 
+import os
 import pathlib
 import re
 import shutil
@@ -180,6 +181,48 @@ class Parts(Names):
                           for start, end, entry, name in ranges],
                          [(0, 2, 0, "f"), (2, 4, 0, "inside"), (4, 6, 4, "entry"), (6, 7, 0, "f"),
                           (7, 9, 7, "after")])
+
+
+class Choice(Names):
+    """Of several symbols for an address, one is its name."""
+
+    TABLE = [  # (type, has a size, binding, name); the first is the name
+        [("function", True, "local", "camlO__f_82"), ("notype", False, "global",
+                                                      "camlO__code_begin")],
+        [("function", True, "global", "a"), ("function", False, "global", "longer.text")],
+        [("function", True, "weak", "weak_but_sized"), ("function", False, "global", "b")],
+        [("function", False, "local", "c"), ("notype", True, "global", "label_with_size")],
+        [("function", True, "local", "d"), ("function", True, "weak", "weak_d")],
+        [("function", True, "global", "e"), ("function", True, "local", "local_e")],
+        [("function", True, "global", "read"), ("function", True, "global", "__read_internal"),
+         ("function", True, "global", "_read_it")],
+        [("function", True, "global", "the_longest"), ("function", True, "global", "long")],
+        [("notype", True, "weak", "sized"), ("notype", False, "global", "not_sized")],
+    ]
+
+    def test_which_name(self):
+        for turned in (False, True):
+            source = ""
+            for row in self.TABLE:
+                for kind, has_size, binding, name in row[::-1] if turned else row:
+                    source += f".type {name},@{kind}\n{name}:\n"
+                    source += f".size {name},4\n" if has_size else ""
+                    source += f".{binding} {name}\n" if binding != "local" else ""
+                source += "nop; nop; nop; nop\n"
+            path = self.folder / "program.so"
+            said("gcc", "-shared", "-nostdlib", self.file("names.s", source.encode()), "-o", path)
+            self.assertEqual([name for *_, name in self.ranges(path)],
+                             [row[0][3] for row in self.TABLE])
+
+    def test_go(self):
+        if shutil.which("go") is None:
+            raise unittest.SkipTest("go")
+        self.file("main.go", b"package main\nfunc main() {}\n")
+        subprocess.run(["go", "build", "-o", "program", "main.go"], cwd=self.folder, check=True,
+                       env={**os.environ, "GOFLAGS": "-mod=mod", "GOCACHE": f"{self.folder}/cache"})
+        start = min(self.addresses(self.folder / "program")["runtime.text"])
+        (name,) = [name for at, _, _, name in self.ranges(self.folder / "program") if at == start]
+        self.assertNotEqual(name, "runtime.text")
 
 
 # Calls of functions of other files; the address of one is also read from the global offset table.

@@ -5,8 +5,7 @@
 // functions. A file may be malicious: every offset is checked, and parts outside of the file are
 // ignored.
 
-#include "../tool.hpp"
-#include "function_parts.hpp"
+#include "elf_symbol.hpp"
 
 #include <ptspec/base/address.hpp>
 #include <ptspec/base/bytes.hpp>
@@ -17,7 +16,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -184,32 +182,14 @@ private:
         for (auto const& one : sections_) {
             if (one.type == symtab || one.type == dynsym) { read_symbols(one); }
         }
-        find_parts(symbols_, 0, [&](called_addresses& called) {
+        find_parts(symbols_, [&](called_addresses& called) {
             for (auto const& one : segments_) {
                 if (one.is_executable) { called.read(one.bytes, one.address); }
             }
         });
-        choose_names();
+        choose_names(symbols_);
         read_plt();
-        choose_names();
-    }
-    /// Of several names for an address one is used: that of a function of known size, not weak,
-    /// global, with fewer underscores, the longest.
-    void choose_names() {
-        auto const underscores = [](elf_symbol const& one) {
-            return std::min(one.name.find_first_not_of('_'), one.name.size());
-        };
-        auto const key = [&](elf_symbol const& one) {
-            return std::tuple{one.address,    one.size == 0,    one.is_weak,
-                              !one.is_global, underscores(one), ~one.name.size()};
-        };
-        tool::stable_sort(symbols_,
-                          [&](auto const& one, auto const& two) { return key(one) < key(two); });
-        symbols_.erase(std::unique(symbols_.begin(), symbols_.end(),
-                                   [](auto const& one, auto const& two) {
-                                       return one.address == two.address;
-                                   }),
-                       symbols_.end());
+        choose_names(symbols_);
     }
     [[nodiscard]] auto section_at(std::uint64_t index) const -> section const* {
         return index < sections_.size() ? &sections_[static_cast<std::size_t>(index)] : nullptr;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <map>
 #include <unordered_map>
 #include <vector>
@@ -49,7 +50,7 @@ public:
     /// module after the name: /proc/kallsyms. Other lines, and other symbols than functions, are
     /// ignored.
     void add_kallsyms(std::string_view text) {
-        auto const first = all_.size();
+        std::vector<elf_symbol> made;
         std::map<std::string_view, std::uint32_t> modules;
         tool::for_each_line(text, [&](std::string_view line) {
             auto const address = take_hex(line);
@@ -62,13 +63,15 @@ public:
             auto const name = line.substr(0, line.find('\t'));
             auto const module = modules.try_emplace(line.substr(name.size()),
                                                     static_cast<std::uint32_t>(modules.size()) + 1);
-            all_.push_back({.address = *address,
+            made.push_back({.address = *address,
                             .name = tool::one_line(name),
                             .has_size = false,
                             .unit = module.first->second});
         });
         // Kernels are not compiled with -hot-cold-split: a NAME.cold.N is always a part.
-        find_parts(all_, first, [](called_addresses&) {});
+        find_parts(made, [](called_addresses&) {});
+        all_.insert(all_.end(), std::make_move_iterator(made.begin()),
+                    std::make_move_iterator(made.end()));
     }
     /// Adds a mapped file: `size` bytes from `offset` of it are at `start`.
     void add_file(std::string const& path, std::uint64_t start, std::uint64_t size,

@@ -73,7 +73,9 @@ TEST_CASE("a size that exceeds the address space ends with it") {
 
 TEST_CASE("kallsyms: a function ends at the next symbol, and a part belongs to its module") {
     traced::symbols kernel, names;
-    kernel.add_kallsyms("ffffffff81000000 T start\n"
+    // Of several names, the last is that of the function: the marks of sections precede it.
+    kernel.add_kallsyms("ffffffff81000000 T _text\n"
+                        "ffffffff81000000 t start\n"
                         "ffffffff81000010 t f.cold\n"
                         "ffffffff81000020 t twice.cold\n"
                         "ffffffff81000030 t g.cold.12\n"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+// Symbols: which of several names an address has, and the parts of functions.
+//
 // Functions in several parts: a compiler places the part that rarely executes elsewhere, with a
 // symbol of its own, and enters it by a jump.
 //
@@ -12,6 +14,8 @@
 // LLVM (-hot-cold-split) also names an outlined function NAME.cold.N: a CALL enters it, so it is no
 // part. NAME.part.N, NAME.isra.N, NAME.constprop.N and NAME.lto_priv.N of gcc are functions, too.
 
+#include "../tool.hpp"
+
 #include <ptspec/base/address.hpp>
 #include <ptspec/base/bytes.hpp>
 
@@ -21,6 +25,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -41,6 +46,24 @@ struct elf_symbol {
     /// The start of the function that this is a part of.
     std::optional<std::uint64_t> part_of{};
 };
+
+/// Sorts symbols by address, and keeps one of several for an address: a function, no label, of
+/// known size, not weak, global, with fewer underscores, with the longest name. So the name is that
+/// of a function and not that of the section or of the compilation unit that begins with it.
+inline void choose_names(std::vector<elf_symbol>& all) {
+    auto const underscores = [](elf_symbol const& one) {
+        return std::min(one.name.find_first_not_of('_'), one.name.size());
+    };
+    auto const key = [&](elf_symbol const& one) {
+        return std::tuple{one.address,    one.is_label,     !one.has_size,   one.is_weak,
+                          !one.is_global, underscores(one), ~one.name.size()};
+    };
+    tool::stable_sort(all, [&](auto const& one, auto const& two) { return key(one) < key(two); });
+    auto const end = std::unique(all.begin(), all.end(), [](auto const& one, auto const& two) {
+        return one.address == two.address;
+    });
+    all.erase(end, all.end());
+}
 
 /// A name without the suffix of a part.
 struct part_name {
@@ -97,11 +120,11 @@ private:
     std::vector<bool> is_called_{};
 };
 
-/// Sets `part_of` of the symbols of one file from `first` on. `read_code(called)` is called at most
-/// once; it gives the code of the file to `called_addresses`. The function is of the same unit, or
-/// global: where there are several of its name, it is not known.
+/// Sets `part_of` of the symbols of one file. `read_code(called)` is called at most once; it gives
+/// the code of the file to `called_addresses`. The function is of the same unit, or global: where
+/// there are several of its name, it is not known.
 template <class ReadCode>
-void find_parts(std::vector<elf_symbol>& all, std::size_t first, ReadCode&& read_code) {
+void find_parts(std::vector<elf_symbol>& all, ReadCode&& read_code) {
     struct place {
         std::uint64_t address = 0;
         unsigned count = 0;  ///< of addresses: 0, 1, or 2 for more
@@ -114,23 +137,22 @@ void find_parts(std::vector<elf_symbol>& all, std::size_t first, ReadCode&& read
     };
     std::map<std::string_view, std::map<std::uint32_t, place>> functions;  // by name and unit
     std::vector<std::uint64_t> doubtful;
-    for (auto i = first; i < all.size(); ++i) {
-        part_name const of{all[i].name};
+    for (auto const& one : all) {
+        part_name const of{one.name};
         if (of.function.empty()) { continue; }
         functions.try_emplace(of.function);
-        if (of.may_be_called) { doubtful.push_back(all[i].address); }
+        if (of.may_be_called) { doubtful.push_back(one.address); }
     }
     if (functions.empty()) { return; }
-    for (auto i = first; i < all.size(); ++i) {
-        std::string_view const name{all[i].name};
+    for (auto const& one : all) {
+        std::string_view const name{one.name};
         auto const found = functions.find(name.substr(0, name.find('@')));  // NAME@@VERSION
         if (found == functions.end()) { continue; }
-        found->second[all[i].unit].add(all[i].address);
+        found->second[one.unit].add(one.address);
     }
     called_addresses called{std::move(doubtful)};
     read_code(called);
-    for (auto i = first; i < all.size(); ++i) {
-        auto& one = all[i];
+    for (auto& one : all) {
         part_name const of{one.name};
         if (of.function.empty() || (of.may_be_called && called.contains(one.address))) { continue; }
         auto const& where = functions.find(of.function)->second;
