@@ -309,6 +309,23 @@ auto walked(flow::coverage& to, source& code, borrowed_bytes trace) {
 }
 }  // namespace source_with_wrong_space_of
 
+namespace source_with_wrong_needs_time_at {
+/// A walker asks with an address and the number of its space.
+// expect: the needs_time_at of a source is `auto needs_time_at(uint64_t, uint32_t) -> bool`
+struct source {
+    auto code(std::uint64_t, std::uint32_t) -> byte_view { return {}; }
+#ifndef SHOULD_FAIL
+    auto needs_time_at(std::uint64_t, std::uint32_t) -> bool { return true; }
+#else
+    auto needs_time_at(std::uint64_t) -> bool { return true; }
+#endif
+};
+
+auto walked(flow::coverage& to, source& code, borrowed_bytes trace) {
+    return walk(to, code, trace);
+}
+}  // namespace source_with_wrong_needs_time_at
+
 namespace source_without_changes {
 /// Without `changes` the walker would not know when to call `space_of`.
 // expect: static constexpr auto changes = ptspec::flow::space_changes::at_paging

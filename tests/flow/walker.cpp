@@ -305,6 +305,32 @@ TEST_CASE("absent code is a gap, or the walk waits for it") {
     });
 }
 
+TEST_CASE("code that is absent because the time is not known is a gap with its own reason") {
+    struct timeless_code : made_code {
+        [[nodiscard]] constexpr auto needs_time_at(std::uint64_t at, std::uint32_t) const -> bool {
+            return at == 0x1005;
+        }
+    };
+    CHECK_TWICE([](auto value) {
+        auto const of = [](made_stream const& trace, timeless_code const& code) {
+            test::walk_report made;
+            flow::block blocks[8] = {};
+            flow::block_cache cache{blocks};
+            flow::walker walker{borrowed_bytes{trace.bytes, trace.size}, code, cache};
+            return walker.run(made) == flow::walk_end::end ? made : test::walk_report{};
+        };
+        // 1000: NOP; JE 1005, which is absent: at an unknown time. 1003: NOP; 1004: absent.
+        timeless_code const code{value(made_code{"90 7402 90"})};
+        auto const timed = of(value(on("ON 06 2d0110 01")), code);
+        auto const absent = of(value(on("ON 04 2d0110 01")), code);
+        auto const wrong = of(value(on("ON 06")), timeless_code{value(made_code{"90 06"})});
+        return timed.gap_count == 1 && timed.gaps[0].why == gap_reason::no_time &&
+               timed.gaps[0].missing == 0x1005 && absent.gap_count == 1 &&
+               absent.gaps[0].why == gap_reason::missing_code && absent.gaps[0].missing == 0x1004 &&
+               wrong.lost(gap_reason::no_instruction);
+    });
+}
+
 TEST_CASE("bytes that are no instruction, and an instruction that is cut (UD0 is one)") {
     CHECK_TWICE([](auto value) {
         auto const none = walk(value(on("ON 06")), value(made_code{"90 06"}));

@@ -910,6 +910,130 @@ class Code(Switches):
         self.assertNotIn("\n0x", out)
 
 
+class WithoutTimes(Folder):
+    """Traces without TSC packets: which code executed at which time is not known."""
+
+    COMM, EXIT, FORK, MMAP2, SWITCH = 3, 4, 7, 10, 14
+    CODE = {"one": bytes.fromhex("90 75fd"), "two": bytes.fromhex("90 90 75fc"),
+            "three": bytes.fromhex("90 90 90 75fb")}  # NOPs, and a JNZ to the first of them
+    AT = {"one": 0x401000, "two": 0x501000, "three": 0x501000}
+
+    def setUp(self):
+        super().setUp()
+        self.times = 0
+        self.paths = {name: self.file(name, code.ljust(0x1000, b"\x90"))
+                      for name, code in self.CODE.items()}
+
+    def record(self, kind, body, process, misc=2):
+        self.times += 10
+        return made.Record(kind, body, "", misc=misc,
+                           end=(made.id_end(self.event, process, self.times, 0), ""))
+
+    def mapping(self, process, name):
+        return self.record(self.MMAP2, made.u32(process, process) +
+                           made.u64(self.AT[name], 0x1000, 0) + made.u32(0, 0) + made.u64(0, 0) +
+                           made.u32(5, 2) + made.c_string(str(self.paths[name]).encode()), process)
+
+    def execs(self, process):
+        return self.record(self.COMM, made.u32(process, process) + made.c_string(b"program"),
+                           process, 0x2000)
+
+    def forks(self, process, parent):
+        return self.record(self.FORK, made.u32(process, parent, process, parent) + made.u64(0),
+                           parent)
+
+    def exits(self, process):
+        return self.record(self.EXIT, made.u32(process, process, process, process) + made.u64(0),
+                           process)
+
+    def runs(self, process):
+        return [self.record(self.SWITCH, b"", process, 0),
+                self.record(self.SWITCH, b"", process, 0x2000)]
+
+    def trace(self, names):
+        """Each piece of code is executed twice."""
+        return made.PSB + made.PSBEND + b"\x99\x01" + b"".join(
+            b"\x71" + self.AT[name].to_bytes(6, "little") + b"\x06\x01" for name in names)
+
+    def executed(self, name):
+        count = len(self.CODE[name]) - 1
+        return [f"0x{self.AT[name] + i:x}" for i in range(count)] * 2
+
+    def check(self, names, records, gaps=(), is_known_to_perf=False, **of):
+        """The instructions are known, or, of the names in `gaps`, there are gaps that say why."""
+        trace = made.auxtrace(made.padded(self.trace(names)), **of)
+        info = made.info_of(numbers=[made.PT_TYPE, 31, 1 << 30, 77, 1, 0x400, 0x800, 0, 0, 1, 0x200,
+                                     0x3C000, 168, 2, 2, 24])
+        file = self.file("perf.data", made.file_of([self.event], [info, *records, trace])[0])
+        wanted = []
+        for name in names:
+            wanted += ["gap no-time"] if name in gaps else self.executed(name)
+        for jobs in (1, 2):
+            status, out, said = run("--instructions", "--jobs", jobs, file)
+            found = [" ".join(line.split()[:1 + line.startswith("gap")])
+                     for line in out.splitlines() if not line.startswith("cpu")]
+            self.assertEqual((status, said, found), (int(bool(gaps)), "", wanted))
+        if PERF and is_known_to_perf:
+            said = subprocess.run([PERF, "script", "--itrace=i0ns", "-F", "ip", "-i", file],
+                                  capture_output=True, text=True, cwd=self.folder).stdout
+            # perf leaves out the last branch before a TIP.PGD without an IP.
+            self.assertEqual([f"0x{line.strip()}" for line in said.splitlines() if line.strip()],
+                             [one for name in names for one in self.executed(name)[:-1]])
+        return file
+
+    def event_with(self, sample_type):
+        # Without TSC, MTC and CYC packets: `intel_pt/tsc=0,mtc=0/u`.
+        sample_type |= 1 | made.IDENTIFIER  # without IP, perf prints none
+        self.event = made.Event(config=0x2000, sample_type=sample_type, ids=[1])
+
+    def test_one_process_that_executes_other_programs(self):
+        for sample_type in (made.TID, made.TID | made.TIME | made.CPU):
+            self.event_with(sample_type)
+            first = [self.execs(100), self.mapping(100, "one")]
+            for of in ({"tid": 100}, {"tid": 100, "cpu": 0}):
+                with self.subTest(sample_type=sample_type, of=of):
+                    self.check(["one", "two", "one"],
+                               [*first, self.execs(100), self.mapping(100, "two"),
+                                self.exits(100)], is_known_to_perf=True, **of)
+                    # What was mapped at one address differs; what is the same is known.
+                    self.check(["two", "one", "three"],
+                               [*first, self.mapping(100, "two"), self.execs(100),
+                                self.mapping(100, "three"), self.mapping(100, "one")],
+                               gaps=("two", "three"), **of)
+                    self.check(["two", "one"],
+                               [*first, self.mapping(100, "two"), self.mapping(100, "three")],
+                               gaps=("two",), **of)
+
+    def test_several_processes_on_one_cpu(self):
+        self.event_with(made.TID | made.TIME | made.CPU)
+        # The child keeps the code of its parent, and executes another program.
+        records = [self.execs(100), self.mapping(100, "one"), self.forks(200, 100),
+                   self.execs(200), self.mapping(200, "two")]
+        names = ["one", "two", "two", "one"]
+        for tid in (100, 0xFFFFFFFF):
+            for switches in ([], self.runs(100) + self.runs(200)):
+                self.check(names, records + switches, tid=tid, cpu=0)
+                self.check(names, [*records, self.forks(300, 200), self.execs(300),
+                                   self.mapping(300, "three"), *switches,
+                                   *(switches and self.runs(300))],
+                           gaps=("two",), tid=tid, cpu=0)
+        # A CPU executes only the processes that its records name.
+        self.check(names, [*records, self.forks(300, 200), self.execs(300),
+                           self.mapping(300, "three"), *self.runs(100), *self.runs(200)],
+                   tid=0xFFFFFFFF, cpu=0)
+
+    def test_the_names_of_functions_of_any_process(self):
+        self.event_with(made.TID | made.TIME | made.CPU)
+        for name in ("one", "two"):
+            file = self.check([name], [
+                self.execs(100), self.mapping(100, "one"), self.forks(200, 100), self.execs(200),
+                self.mapping(200, "two")], tid=100, cpu=0)
+            self.assertEqual(run("--folded", file)[1].splitlines(),
+                             ["thread ?/?", f"{name}+0x0 {len(self.executed(name))}"])
+            done = subprocess.run([PT_FLOW, "--drcov", file], capture_output=True)
+            self.assertIn(f"0x0, {self.paths[name]}\n", done.stdout.decode())
+
+
 class CommandLine(Folder):
     def test_the_forms_of_output(self):
         image = f"{self.file('loop', LOOP)}@0x1000"

@@ -30,6 +30,7 @@ constexpr auto name_of_gap(ptspec::flow::gap_reason why) -> std::string_view {
         case no_tnt: return "no-tnt";
         case no_branches: return "no-branches";
         case missing_trace: return "missing-trace";
+        case no_time: return "no-time";
     }
     return "";
 }

@@ -74,7 +74,7 @@ public:
         if (one.broken != rule::none) { to_.text(" rule=").text(rule_id{one.broken}.letters); }
         if (one.has_from) { to_.text(" from=").hex(one.from); }
         if (one.has_to) { to_.text(" to=").hex(one.to); }
-        if (one.why == flow::gap_reason::missing_code) { to_.text(" missing=").hex(one.missing); }
+        if (flow::has_missing(one.why)) { to_.text(" missing=").hex(one.missing); }
         to_.end();
     }
     void end() override { to_.flush(); }

@@ -124,11 +124,11 @@ Times are in seconds where the frequency of the TSC is known, in its ticks where
 a perf.data file are the times of perf.
 
 A line `gap REASON offset=O from=F to=T` is printed where it is not known what was executed: packets
-were lost (overflow), the trace is damaged (damage), code is not in an image (missing-code) or is no
-instruction (no-instruction), a RET returns from a CALL that is in a gap (missing-call), or trace
-and code do not match (wrong-turn, endless-loop, no-target). Or the trace has no packets for it: see
---ctl. `edge - TO` after a gap no-tnt is the target of an indirect branch. An edge that changes NR
-ends with vm-entry or vm-exit.
+were lost (overflow), the trace is damaged (damage), code is not in an image (missing-code), depends
+on a time or process that the file does not say (no-time) or is no instruction (no-instruction), a
+RET returns from a CALL that is in a gap (missing-call), or trace and code do not match (wrong-turn,
+endless-loop, no-target). Or the trace has no packets for it: see --ctl. `edge - TO` after a gap
+no-tnt is the target of an indirect branch. An edge that changes NR ends with vm-entry or vm-exit.
 
 Example:
   $ printf 'psb\nfup ip=0x1000\npsbend\ntnt.8 bits=T\n' | pt_asm | pt_flow -

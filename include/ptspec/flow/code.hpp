@@ -48,6 +48,11 @@ struct changes_name {
     template <class Type>
     static auto find() -> decltype(&Type::changes);
 };
+struct needs_time_at_name {
+    int needs_time_at;
+    template <class Type>
+    static auto find() -> decltype(&Type::needs_time_at);
+};
 
 }  // namespace detail
 
@@ -58,6 +63,13 @@ concept has_spaces = code_source<Source> && requires(Source& source, walk_state 
     { source.space_of(walked) } -> same_as<uint32_t>;
     requires same_as<bare_t<decltype(Source::changes)>, space_changes>;
 };
+/// `needs_time_at(address, space)` is true if the source lacks the bytes only because the time is
+/// not known: the gap is `gap_reason::no_time` instead of `missing_code`.
+template <class Source>
+concept knows_why_absent = code_source<Source> &&
+                           requires(Source& source, uint64_t address, uint32_t space) {
+                               { source.needs_time_at(address, space) } -> same_as<bool>;
+                           };
 /// `Source::changes`, or `at_paging` for a source that does not have spaces.
 template <class Source>
 inline constexpr space_changes changes_of = space_changes::at_paging;
@@ -66,7 +78,8 @@ inline constexpr space_changes changes_of<Source> = Source::changes;
 
 namespace detail {
 
-/// Stops the build for a source with one of the two members of `has_spaces`, or wrong ones.
+/// Stops the build for a source with one of the two members of `has_spaces`, or wrong ones, or with
+/// a wrong member of `knows_why_absent`.
 template <class Source>
 struct source_members {
     static_assert(has_spaces<Source> ||
@@ -74,6 +87,9 @@ struct source_members {
                   "a source of code in several address spaces has `auto "
                   "space_of(ptspec::flow::walk_state const&) -> uint32_t` and `static constexpr "
                   "auto changes = ptspec::flow::space_changes::at_paging`, or another of these");
+    static_assert(knows_why_absent<Source> || !has_member<Source, needs_time_at_name>,
+                  "the needs_time_at of a source is `auto needs_time_at(uint64_t, uint32_t) -> "
+                  "bool`");
 };
 
 }  // namespace detail

@@ -58,7 +58,12 @@ enum class gap_reason : uint8_t {
     no_tnt,          ///< a branch whose outcome no packet has: IA32_RTIT_CTL.DisTNT is 1
     no_branches,     ///< the trace has no branches at all: IA32_RTIT_CTL.BranchEn is 0
     missing_trace,   ///< the file lacks bytes of the trace: reported by readers of files, no walker
+    no_time,         ///< the code at `missing` depends on a time that is not known
 };
+/// True for a gap with an address in `missing`.
+[[nodiscard]] constexpr auto has_missing(gap_reason why) noexcept -> bool {
+    return why == gap_reason::missing_code || why == gap_reason::no_time;
+}
 
 /// Executed instructions that are not known. Not a result: it does not convert to bool.
 struct gap {
@@ -71,7 +76,7 @@ struct gap {
     /// The first instruction that is not known; of `no_tnt` the branch, which was executed.
     uint64_t from = 0;
     uint64_t to = 0;       ///< the first one after it that is known
-    uint64_t missing = 0;  ///< of missing code: a linear address
+    uint64_t missing = 0;  ///< a linear address, if `has_missing(why)`
     uint64_t offset = 0;   ///< of the packet, in bytes from the start of the trace
 };
 

@@ -24,8 +24,9 @@ struct mapped {
     std::uint64_t size;
     std::uint64_t offset;  ///< in the file
     std::string path;
-    std::string build_id;     ///< in hexadecimal; empty: unknown
-    std::uint32_t order = 0;  ///< of those that were added to their space; 0: at its begin
+    std::string build_id;      ///< in hexadecimal; empty: unknown
+    std::uint32_t order = 0;   ///< of those that were added to their space; 0: at its begin
+    bool is_disputed = false;  ///< other code at another time, or in another process: not known
 
     [[nodiscard]] auto is_same(mapped const& other) const -> bool {
         return size == other.size && offset == other.offset && path == other.path &&
@@ -59,10 +60,15 @@ inline auto without(space_map const& all, std::uint64_t first, std::uint64_t end
             continue;
         }
         if (start < first) {
-            rest[start] = {first - start, where.offset, where.path, where.build_id, 0};
+            rest[start] = where;
+            rest[start].size = first - start;
+            rest[start].order = 0;
         }
         if (last > end) {
-            rest[end] = {last - end, where.offset + (end - start), where.path, where.build_id, 0};
+            rest[end] = where;
+            rest[end].size = last - end;
+            rest[end].offset += end - start;
+            rest[end].order = 0;
         }
     }
     return rest;
@@ -76,6 +82,81 @@ inline auto overlaps(space_map const& all, std::uint64_t first, std::uint64_t en
     auto const& [start, before] = *std::prev(next);
     return first - start < before.size;
 }
+
+/// The code of several spaces: of which one executes is not known. What executes at an address is
+/// mapped there, so it is known where all spaces that have code there have the same.
+class merged_spaces {
+public:
+    /// Adds a space. Returns false if there are too many parts: then the code is not known.
+    auto add(space_map const& one) -> bool {
+        for (auto const& [start, what] : one) {
+            auto const same = all_.find(start);
+            if (same == all_.end() || !same->second.is_same(what) || what.is_disputed) {
+                add(start, what);
+            }
+            if (steps_ > max_steps) { return false; }
+        }
+        return true;
+    }
+    [[nodiscard]] auto all() -> space_map& { return all_; }
+
+private:
+    /// The limit of the work: each part that a mapping overlaps is one step.
+    static constexpr std::size_t max_steps = std::size_t{1} << 22;
+
+    struct part {
+        std::uint64_t start;
+        mapped what;
+
+        [[nodiscard]] auto end() const -> std::uint64_t { return end_of(start, what); }
+    };
+    static auto end_of(std::uint64_t start, mapped const& what) -> std::uint64_t {
+        return start + std::min(what.size, ~std::uint64_t{0} - start);
+    }
+    /// A part of a mapping.
+    static auto cut(part const& of, std::uint64_t first, std::uint64_t end) -> part {
+        auto made = of;
+        made.start = first;
+        made.what.size = end - first;
+        made.what.offset += first - of.start;
+        made.what.order = 0;
+        return made;
+    }
+    void put(part const& one) {
+        if (one.what.size != 0) { all_[one.start] = one.what; }
+    }
+    void add(std::uint64_t start, mapped const& what) {
+        part const added{start, what};
+        auto next = all_.upper_bound(start);
+        if (next != all_.begin() &&
+            end_of(std::prev(next)->first, std::prev(next)->second) > start) {
+            --next;
+        }
+        std::vector<part> before;
+        for (; next != all_.end() && next->first < added.end(); next = all_.erase(next)) {
+            before.push_back({next->first, next->second});
+        }
+        steps_ += before.size() + 1;
+        auto at = start;
+        for (auto const& one : before) {
+            auto const first = std::max(one.start, start);
+            auto const end = std::min(one.end(), added.end());
+            put(cut(one, one.start, first));
+            put(cut(added, at, first));
+            auto both = cut(one, first, end);
+            bool const agrees = one.what.path == what.path && one.what.build_id == what.build_id &&
+                                both.what.offset == cut(added, first, end).what.offset;
+            both.what.is_disputed = one.what.is_disputed || what.is_disputed || !agrees;
+            put(both);
+            put(cut(one, end, one.end()));
+            at = end;
+        }
+        put(cut(added, at, added.end()));
+    }
+
+    space_map all_{};
+    std::size_t steps_ = 0;
+};
 
 /// The versions of the code of each process. A version has an address space, by its number.
 class address_spaces {
@@ -119,11 +200,12 @@ public:
         auto const end = address + made.size;
         auto const& now = spaces_[versions_[process].back().space];
         auto const same = now.find(address);
-        if (is_code && same != now.end() && same->second.is_same(made)) { return; }
+        bool const is_known = is_code && same != now.end() && same->second.is_same(made);
+        if (is_known && !(has_time && same->second.is_disputed)) { return; }
         if (overlaps(now, address, end)) {
             auto rest = without(now, address, end);
             begin_version(process, has_time ? time : 0, std::move(rest));
-            if (!has_time) { return; }
+            made.is_disputed = !has_time;
         }
         // No code was at these addresses before: this needs no new version.
         if (!is_code) { return; }
@@ -142,15 +224,20 @@ public:
         auto const* const all = versions_of(process);
         if (all == nullptr) { return {}; }
         version_range made{last_before(*all, when.first), last_before(*all, when.last)};
-        if (made.first == nullptr && made.last != nullptr) { made.first = all->data(); }
+        bool const is_first = made.last != nullptr &&
+                              (made.first == nullptr || made.first->time == 0);
+        // Versions that records without times began have no order among the packets.
+        if (is_first) { made.first = all->data(); }
         return made;
     }
-    /// The number of the program that a process executes.
+    /// The number of the program that a process executes; `every_image`: one of several.
     [[nodiscard]] auto image_of(std::uint32_t process, time_range when) const -> std::uint32_t {
         auto const* const all = versions_of(process);
         if (all == nullptr) { return 0; }
-        auto const* const last = last_before(*all, when.last);
-        return last == nullptr ? all->front().image : last->image;
+        auto const [first, last] = versions_in(process, when);
+        if (last == nullptr) { return all->front().image; }
+        bool const is_any = first->time == 0 && !when.is_known() && has_images(process);
+        return is_any ? every_image : last->image;
     }
     /// Whether a process executes several programs.
     [[nodiscard]] auto has_images(std::uint32_t process) const -> bool {
@@ -162,6 +249,14 @@ public:
         auto const* const all = versions_of(process);
         return all != nullptr && std::count_if(all->begin(), all->end(),
                                                [](auto const& one) { return !one.has_ended; }) > 1;
+    }
+    /// Those with versions, sorted by number.
+    [[nodiscard]] auto all_processes() const -> std::vector<std::uint32_t> {
+        std::vector<std::uint32_t> made;
+        for (auto const& [process, versions] : versions_) {
+            if (!versions.empty()) { made.push_back(process); }
+        }
+        return made;
     }
     /// Calls `visit(process)` for each, until it returns true. Returns whether it did.
     template <class Visit>
@@ -176,7 +271,16 @@ public:
         auto const* const all = versions_of(process);
         for (std::size_t i = 0; all != nullptr && i < all->size(); ++i) {
             if (image && (*all)[i].image != *image) { continue; }
-            for (auto const& [start, where] : spaces_[(*all)[i].space]) { visit(start, where); }
+            for (auto const& [start, where] : spaces_[(*all)[i].space]) {
+                if (!where.is_disputed) { visit(start, where); }
+            }
+        }
+    }
+    /// The same for the mappings of a space. Those that are disputed are left out.
+    template <class Visit>
+    void each_mapping_of(std::uint32_t space, Visit&& visit) const {
+        for (auto const& [start, where] : spaces_[space]) {
+            if (!where.is_disputed) { visit(start, where); }
         }
     }
     /// The last mapping that contains an address.
@@ -184,9 +288,9 @@ public:
                                        std::uint32_t image) const -> mapping {
         auto const* const all = versions_of(process);
         for (auto i = all == nullptr ? 0 : all->size(); i-- != 0;) {
-            if ((*all)[i].image != image) { continue; }
+            if (image != every_image && (*all)[i].image != image) { continue; }
             auto const found = mapping_in(spaces_[(*all)[i].space], address);
-            if (found.what != nullptr) { return found; }
+            if (found.what != nullptr && !found.what->is_disputed) { return found; }
         }
         return {};
     }
@@ -194,7 +298,7 @@ public:
     // ------------------------------------------------------------------------------- the spaces
 
     /// The number of the space of some versions, up to a time. Where the code changes, it is the
-    /// code that all of them have.
+    /// code of which all of them say the same.
     [[nodiscard]] auto space_of(version_range of, std::uint64_t until) -> std::uint32_t {
         auto const* first = of.first;
         auto const* end = of.last;
@@ -203,7 +307,24 @@ public:
         while (first != end && end->has_ended) { --end; }
         if (first == end) { return space_until(end->space, until); }
         auto const [at, is_new] = common_.try_emplace({first, end});
-        if (is_new) { at->second = common_space(first, end); }
+        if (is_new) {
+            merged_spaces all;
+            at->second = merge(all, first, end) ? keep(all) : 0;
+        }
+        return at->second;
+    }
+    /// The number of the space of all versions of some processes, sorted by number.
+    [[nodiscard]] auto space_of_any(std::vector<std::uint32_t> const& processes) -> std::uint32_t {
+        auto const [at, is_new] = common_of_processes_.try_emplace(processes);
+        if (!is_new) { return at->second; }
+        merged_spaces all;
+        bool is_right = true;
+        for (auto const process : processes) {
+            auto const* const versions = versions_of(process);
+            if (versions == nullptr) { continue; }
+            is_right = is_right && merge(all, versions->data(), &versions->back());
+        }
+        at->second = is_right ? keep(all) : 0;
         return at->second;
     }
     [[nodiscard]] auto mapping_at(std::uint32_t space, std::uint64_t address) const -> mapping {
@@ -257,22 +378,25 @@ private:
         if (is_new) { parts_.push_back({space, visible}); }
         return at->second;
     }
-    /// A space with the mappings that all versions from `first` to `last` have.
-    auto common_space(version const* first, version const* last) -> std::uint32_t {
+    /// Adds the versions from `first` to `last`: all of a process, or not too many of them.
+    auto merge(merged_spaces& to, version const* first, version const* last) -> bool {
         constexpr std::ptrdiff_t max_versions = 256;
-        if (last - first > max_versions) { return 0; }
-        auto common = spaces_[first->space];
-        for (auto const* at = first + 1; at <= last; ++at) {
-            if (at->has_ended) { continue; }
-            auto const& other = spaces_[at->space];
-            std::erase_if(common, [&](auto const& one) {
-                auto const found = other.find(one.first);
-                return found == other.end() || !found->second.is_same(one.second);
-            });
+        bool is_right = last - first <= max_versions || is_all(first, last);
+        for (auto const* at = first; is_right && at <= last; ++at) {
+            is_right = to.add(spaces_[at->space]);
         }
-        copies_ += common.size();
+        return is_right;
+    }
+    [[nodiscard]] auto is_all(version const* first, version const* last) const -> bool {
+        return std::any_of(versions_.begin(), versions_.end(), [&](auto const& one) {
+            return first == one.second.data() && last == &one.second.back();
+        });
+    }
+    /// Keeps a space. Returns its number; 0: there are too many.
+    auto keep(merged_spaces& of) -> std::uint32_t {
+        copies_ += of.all().size();
         if (copies_ > max_copies) { return 0; }
-        spaces_.push_back(std::move(common));
+        spaces_.push_back(std::move(of.all()));
         return static_cast<std::uint32_t>(spaces_.size() - 1);
     }
 
@@ -282,6 +406,7 @@ private:
     std::vector<part> parts_{};
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> part_numbers_{};
     std::map<std::pair<version const*, version const*>, std::uint32_t> common_{};
+    std::map<std::vector<std::uint32_t>, std::uint32_t> common_of_processes_{};
     std::size_t copies_ = 0;
     bool is_full_ = false;
 };

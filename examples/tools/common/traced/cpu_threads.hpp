@@ -33,10 +33,16 @@ inline auto thread_of(file::perf_data::thread_id which) -> thread_id {
 inline constexpr std::uint32_t no_process = 0xFFFF'FFFF;
 inline constexpr thread_id no_thread{no_process, no_process, 0};
 
+/// The number of exec calls is not known.
+inline constexpr std::uint32_t every_image = 0xFFFF'FFFF;
+
 /// Bounds of a time, in nanoseconds.
 struct time_range {
     std::uint64_t first = 0;
     std::uint64_t last = ~std::uint64_t{0};
+
+    /// False if it is any time.
+    [[nodiscard]] auto is_known() const -> bool { return first != 0 || last != ~std::uint64_t{0}; }
 };
 
 /// The last entry that is not after a time; nullptr if all are.
@@ -83,6 +89,21 @@ public:
                               (first == nullptr || first->thread == last->who);
         // Only the kernel executes after the switch: user code is that of the thread before it.
         return is_known && !has_kernel ? last->who : no_thread;
+    }
+
+    /// The processes that a CPU executes, as far as records say so: sorted, each once.
+    [[nodiscard]] auto processes_on(std::uint32_t cpu) const -> std::vector<std::uint32_t> {
+        std::vector<std::uint32_t> made;
+        auto const of = switches_.find(cpu);
+        if (of == switches_.end()) { return made; }
+        for (auto const& one : of->second) {
+            for (auto const process : {one.thread.pid, one.who.pid}) {
+                if (process != no_process) { made.push_back(process); }
+            }
+        }
+        std::sort(made.begin(), made.end());
+        made.erase(std::unique(made.begin(), made.end()), made.end());
+        return made;
     }
 
 private:

@@ -69,11 +69,32 @@ public:
         if (is_new) { views_.push_back(made); }
         return at->second;
     }
+    /// The processes that a CPU may execute at a time that is not known, sorted: those of its
+    /// records; without such records, all.
+    [[nodiscard]] auto processes_on(std::uint32_t cpu) const -> std::vector<std::uint32_t> {
+        return cpus_.has_threads(cpu) ? cpus_.processes_on(cpu) : spaces_.all_processes();
+    }
+    /// The number of the address space of any of some processes, at any time: the code of which all
+    /// that have code at an address say the same.
+    [[nodiscard]] auto space_of_any(std::vector<std::uint32_t> const& all) -> std::uint32_t {
+        std::lock_guard const held{lock_};
+        return spaces_.space_of_any(all);
+    }
+    /// Whether the code at an address is not known because the process or the time is not.
+    [[nodiscard]] auto needs_time_at(std::uint64_t address, std::uint32_t space) -> bool {
+        if (space == guest_space || address >> 63 != 0) { return false; }
+        auto const seen = view_of(space);
+        std::lock_guard const held{lock_};
+        auto const found = spaces_.mapping_at(seen.of_user, address);
+        return found.what != nullptr && found.what->is_disputed;
+    }
     /// Whether the times of records can be compared with the TSC.
     [[nodiscard]] auto has_clock_of_trace() const -> bool { return !has_other_clock_; }
-    /// The number of the program that a process executes.
+    /// The number of the program that a process executes; `every_image`: one of several.
     [[nodiscard]] auto image_of(std::uint32_t process, time_range when) const -> std::uint32_t {
-        return spaces_.image_of(process, when) * kernel_.eras() + kernel_.era_at(when.last);
+        auto const program = spaces_.image_of(process, when);
+        return program == every_image ? every_image
+                                      : program * kernel_.eras() + kernel_.era_at(when.last);
     }
     /// Whether a process executes several programs, or a name of the kernel depends on the time.
     [[nodiscard]] auto has_images(std::uint32_t process) const -> bool {
@@ -93,7 +114,7 @@ public:
         if (address >> 63 != 0) { return kernel_.code(address, seen.first, seen.last); }
         std::lock_guard const held{lock_};
         auto const [start, where] = spaces_.mapping_at(seen.of_user, address);
-        if (where == nullptr) { return {}; }
+        if (where == nullptr || where->is_disputed) { return {}; }
         auto const offset = address - start;
         auto const* const from = files_.find(where->path, where->build_id);
         if (from == nullptr) { return {}; }
@@ -104,17 +125,17 @@ public:
         return rest.first(
             static_cast<std::size_t>(std::min<std::uint64_t>(rest.size(), where->size - offset)));
     }
-    [[nodiscard]] auto executes(std::string const& path) const -> bool {
+    [[nodiscard]] auto executes(std::string const& path) -> bool {
         return spaces_.any_process(
             [&](std::uint32_t process) { return !ranges_of(process, path).empty(); });
     }
     /// The addresses at which a process executes a file: a path, or the end of one.
     [[nodiscard]] auto ranges_of(std::uint32_t process, std::string const& path,
-                                 std::optional<std::uint32_t> image = {}) const
+                                 std::optional<std::uint32_t> image = {})
         -> std::vector<flow::ip_range> {
         std::lock_guard const held{lock_};
         std::vector<flow::ip_range> made;
-        spaces_.each_mapping(process, program_of(image), [&](auto start, mapped const& where) {
+        each_mapping(process, image, [&](std::uint64_t start, mapped const& where) {
             if (where.size != 0 && is_path(where.path, path)) {
                 made.push_back({start, start + (where.size - 1)});
             }
@@ -145,9 +166,12 @@ public:
     auto module_at(std::uint32_t process, std::uint64_t address, std::uint32_t image)
         -> std::optional<module> {
         std::lock_guard const held{lock_};
-        auto const [start, where] = spaces_.last_mapping_at(process, address,
-                                                            image / kernel_.eras());
-        if (where == nullptr) { return std::nullopt; }
+        auto const [start,
+                    where] = process == no_process
+                                 ? spaces_.mapping_at(space_of_all(), address)
+                                 : spaces_.last_mapping_at(process, address,
+                                                           program_of(image).value_or(every_image));
+        if (where == nullptr || where->is_disputed) { return std::nullopt; }
         auto const* const from = files_.find(where->path, where->build_id);
         return binaries::module_of(where->path, from, {start, where->size, where->offset});
     }
@@ -155,6 +179,7 @@ public:
     [[nodiscard]] auto has_guest_code() const -> bool { return files_.where().has_guest(); }
     [[nodiscard]] auto guest_names() const -> symbols const& { return guest_.names(); }
     /// The names of the functions of a process, including those of code that was unmapped later.
+    /// Of `no_process`: of all code that is the same in all processes.
     auto names_of(std::uint32_t process, std::optional<std::uint32_t> image = {})
         -> symbols const& {
         std::lock_guard const held{lock_};
@@ -162,23 +187,31 @@ public:
         auto& names = at->second;
         if (!is_new) { return names; }
         std::set<std::pair<std::uint64_t, std::string>> known;
-        spaces_.each_mapping(process, program_of(image), [&](auto start, mapped const& where) {
+        each_mapping(process, image, [&](std::uint64_t start, mapped const& where) {
             bool const is_first = known.emplace(start - where.offset, where.path).second;
             if (!is_first || known.size() >= max_named) { return; }
             auto const* const from = files_.find(where.path, where.build_id);
             files_.add_names(names, from, {start, where.size, where.offset});
             names.add_file(where.path, start, where.size, where.offset);
         });
-        files_.add_map(names, process);
-        names.set_kernel(
-            kernel_.names(image ? std::optional{*image % kernel_.eras()} : std::nullopt));
+        if (process != no_process) { files_.add_map(names, process); }
+        names.set_kernel(kernel_.names(program_of(image) ? std::optional{*image % kernel_.eras()}
+                                                         : std::nullopt));
         names.sort();
         return names;
     }
 
 private:
     static constexpr std::size_t max_named = 4096;  ///< mappings
-    static constexpr std::uint32_t every_image = 0xFFFF'FFFF;
+
+    /// Calls `visit(start, mapped)` for the mappings of a process; of `no_process`, for those of
+    /// code that is the same in all processes.
+    template <class Visit>
+    void each_mapping(std::uint32_t process, std::optional<std::uint32_t> image, Visit&& visit) {
+        if (process == no_process) { return spaces_.each_mapping_of(space_of_all(), visit); }
+        spaces_.each_mapping(process, program_of(image), visit);
+    }
+    auto space_of_all() -> std::uint32_t { return spaces_.space_of_any(spaces_.all_processes()); }
 
     /// What a thread can execute: a space of the user, and the code of the kernel in its epochs.
     struct view {
@@ -198,10 +231,11 @@ private:
         std::lock_guard const held{lock_};
         return views_[space - first_view];
     }
-    /// The number of exec calls in that of an image.
+    /// The number of exec calls in that of an image; none: any.
     [[nodiscard]] auto program_of(std::optional<std::uint32_t> image) const
         -> std::optional<std::uint32_t> {
-        return image ? std::optional{*image / kernel_.eras()} : std::nullopt;
+        bool const is_any = image.value_or(every_image) == every_image;
+        return is_any ? std::nullopt : std::optional{*image / kernel_.eras()};
     }
     static auto string_of(byte_view from) -> std::string {
         return {reinterpret_cast<char const*>(from.data()), from.size()};
@@ -353,11 +387,13 @@ public:
     traced_code(processes& in, trace_file::stream const& of) : in_{&in}, of_{&of} {
         if (of.tid) { thread_ = {in.process_of(*of.tid), static_cast<std::uint32_t>(*of.tid), 0}; }
         is_of_cpu_ = of.cpu && (!of.tid || in.has_threads(*of.cpu));
+        if (of.cpu) { candidates_ = in.processes_on(*of.cpu); }
     }
 
     /// Whether the code depends on the times of packets.
     [[nodiscard]] auto needs_time() const -> bool {
-        return in_ != nullptr && (is_of_cpu_ || !of_->tid || in_->changes(thread_.pid));
+        if (in_ == nullptr) { return false; }
+        return is_of_cpu_ || !of_->tid || (!is_any_thread() && in_->changes(thread_.pid));
     }
     /// The thread of the stream; nullptr if it changes, and for a raw trace.
     [[nodiscard]] auto constant_thread() const -> thread_id const* {
@@ -370,8 +406,8 @@ public:
     /// The executing thread of a stream with several, `no_process` where it is unknown; or nullptr.
     [[nodiscard]] auto changing_thread() const -> thread_id const* {
         bool const is_constant = in_ == nullptr ||
-                                 (of_->tid && !is_of_cpu_ && !in_->has_images(thread_.pid) &&
-                                  !in_->has_guest_code());
+                                 (of_->tid && !is_of_cpu_ && !is_any_thread() &&
+                                  !in_->has_images(thread_.pid) && !in_->has_guest_code());
         return is_constant ? nullptr : &thread_;
     }
     /// Sets what is wanted. `place()` says whether a walk is there.
@@ -400,7 +436,15 @@ public:
     function_ends ends{};
 
 private:
+    /// Whether the trace is of several processes, and no record says which one executes.
+    [[nodiscard]] auto is_any_thread() const -> bool {
+        return !is_of_cpu_ && candidates_.size() > 1;
+    }
     [[nodiscard]] auto space_at(time_range when) -> std::uint32_t {
+        if (is_any_thread() || (is_of_cpu_ && !when.is_known() && candidates_.size() > 1)) {
+            thread_ = no_thread;
+            return in_->space_of_any(candidates_);
+        }
         if (is_of_cpu_) {
             auto const found = in_->thread_on(*of_->cpu, when);
             // A buffer with a thread has the trace of one command: where no record names the
@@ -408,6 +452,8 @@ private:
             bool const is_guest = thread_.is_guest;
             if (!of_->tid || found.pid != no_process) { thread_ = found; }
             thread_.is_guest = is_guest;
+            bool const is_only = !when.is_known() && candidates_.size() == 1;
+            if (thread_.pid == no_process && is_only) { thread_.pid = candidates_[0]; }
         }
         thread_.image = in_->image_of(thread_.pid, when);
         return in_->space_of(thread_.pid, when);
@@ -431,7 +477,8 @@ private:
     /// The trace of a CPU. `perf record COMMAND` also names the command's thread in it, but the
     /// buffer has the trace of its children, too.
     bool is_of_cpu_ = false;
-    bool is_known_ = false;  ///< `space_` at `last_`
+    std::vector<std::uint32_t> candidates_{};  ///< the processes that the CPU may execute
+    bool is_known_ = false;                    ///< `space_` at `last_`
     trace::time last_{};
     std::uint32_t space_ = 0;
 };

@@ -28,6 +28,11 @@ public:
     [[nodiscard]] constexpr auto error() const noexcept -> block_error { return error_; }
     /// The linear address at which code is missing, after `block_error::missing_code`.
     [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return missing_; }
+    /// Why a walk ends at this block: after `at` has returned nullptr.
+    [[nodiscard]] constexpr auto reason() const noexcept -> gap_reason {
+        if (error_ == block_error::no_instruction) { return gap_reason::no_instruction; }
+        return needs_time_ ? gap_reason::no_time : gap_reason::missing_code;
+    }
 
     /// The block with a key, whose slot is `slot`; nullptr if it cannot be decoded.
     [[nodiscard]] constexpr auto at(uint32_t slot, block_key const& key) -> block const* {
@@ -41,10 +46,7 @@ public:
         loop_guard guard{here.ip};
         while (here.ip != ip) {
             block const* const next = at(slot, here);
-            if (next == nullptr) {
-                return error_ == block_error::no_instruction ? gap_reason::no_instruction
-                                                             : gap_reason::missing_code;
-            }
+            if (next == nullptr) { return reason(); }
             if (ip - here.ip < next->size && next->count_before(ip) != 0) { break; }
             if (next->branch > branch_kind::direct) { return gap_reason::wrong_turn; }
             bool const jumps = next->branch == branch_kind::direct;
@@ -83,6 +85,10 @@ private:
         auto const got = decode_block(*code_, key, form_);
         error_ = got.error;
         missing_ = got.missing;
+        if constexpr (knows_why_absent<Code>) {
+            needs_time_ = got.error == block_error::missing_code &&
+                          code_->needs_time_at(got.missing, key.space);
+        }
         return got.error == block_error::none ? cache_->insert(slot, got.made) : nullptr;
     }
 
@@ -91,6 +97,7 @@ private:
     ip_form form_;
     block_error error_ = block_error::none;
     uint64_t missing_ = 0;
+    bool needs_time_ = false;
 };
 
 }  // namespace ptspec::flow::detail

@@ -91,7 +91,7 @@ public:
                     .broken = broken,
                     .has_from = is_known(),
                     .from = is_known() ? ip_ : 0,
-                    .missing = why == gap_reason::missing_code ? blocks_.missing() : 0,
+                    .missing = has_missing(why) ? blocks_.missing() : 0,
                     .offset = left_.count != 0 && first_tnt_ < offset_ ? first_tnt_ : offset_};
         }
         begin(tracing::unknown);
@@ -362,12 +362,10 @@ private:
     }
     /// Returns false if the caller wants to supply the code.
     constexpr auto lose_code() noexcept -> bool {
-        if (blocks_.error() == block_error::no_instruction) {
-            return lose(gap_reason::no_instruction);
-        }
-        bool const is_gap = options_.missing == on_missing_code::gap ||
+        auto const why = blocks_.reason();
+        bool const is_gap = !has_missing(why) || options_.missing == on_missing_code::gap ||
                             blocks_.missing() == skipped_;
-        return is_gap && lose(gap_reason::missing_code);
+        return is_gap && lose(why);
     }
 
     /// Executes a block that has no packet: it falls through, or ends with a direct jump or call.
