@@ -30067,6 +30067,11 @@ struct changes_name {
     template <class Type>
     static auto find() -> decltype(&Type::changes);
 };
+struct needs_time_at_name {
+    int needs_time_at;
+    template <class Type>
+    static auto find() -> decltype(&Type::needs_time_at);
+};
 
 }  // namespace detail
 
@@ -30077,6 +30082,13 @@ concept has_spaces = code_source<Source> && requires(Source& source, walk_state 
     { source.space_of(walked) } -> same_as<uint32_t>;
     requires same_as<bare_t<decltype(Source::changes)>, space_changes>;
 };
+/// `needs_time_at(address, space)` is true if the source lacks the bytes only because the time is
+/// not known: the gap is `gap_reason::no_time` instead of `missing_code`.
+template <class Source>
+concept knows_why_absent = code_source<Source> &&
+                           requires(Source& source, uint64_t address, uint32_t space) {
+                               { source.needs_time_at(address, space) } -> same_as<bool>;
+                           };
 /// `Source::changes`, or `at_paging` for a source that does not have spaces.
 template <class Source>
 inline constexpr space_changes changes_of = space_changes::at_paging;
@@ -30085,7 +30097,8 @@ inline constexpr space_changes changes_of<Source> = Source::changes;
 
 namespace detail {
 
-/// Stops the build for a source with one of the two members of `has_spaces`, or wrong ones.
+/// Stops the build for a source with one of the two members of `has_spaces`, or wrong ones, or with
+/// a wrong member of `knows_why_absent`.
 template <class Source>
 struct source_members {
     static_assert(has_spaces<Source> ||
@@ -30093,6 +30106,9 @@ struct source_members {
                   "a source of code in several address spaces has `auto "
                   "space_of(ptspec::flow::walk_state const&) -> uint32_t` and `static constexpr "
                   "auto changes = ptspec::flow::space_changes::at_paging`, or another of these");
+    static_assert(knows_why_absent<Source> || !has_member<Source, needs_time_at_name>,
+                  "the needs_time_at of a source is `auto needs_time_at(uint64_t, uint32_t) -> "
+                  "bool`");
 };
 
 }  // namespace detail
@@ -30833,7 +30849,12 @@ enum class gap_reason : uint8_t {
     no_tnt,          ///< a branch whose outcome no packet has: IA32_RTIT_CTL.DisTNT is 1
     no_branches,     ///< the trace has no branches at all: IA32_RTIT_CTL.BranchEn is 0
     missing_trace,   ///< the file lacks bytes of the trace: reported by readers of files, no walker
+    no_time,         ///< the code at `missing` depends on a time that is not known
 };
+/// True for a gap with an address in `missing`.
+[[nodiscard]] constexpr auto has_missing(gap_reason why) noexcept -> bool {
+    return why == gap_reason::missing_code || why == gap_reason::no_time;
+}
 
 /// Executed instructions that are not known. Not a result: it does not convert to bool.
 struct gap {
@@ -30846,7 +30867,7 @@ struct gap {
     /// The first instruction that is not known; of `no_tnt` the branch, which was executed.
     uint64_t from = 0;
     uint64_t to = 0;       ///< the first one after it that is known
-    uint64_t missing = 0;  ///< of missing code: a linear address
+    uint64_t missing = 0;  ///< a linear address, if `has_missing(why)`
     uint64_t offset = 0;   ///< of the packet, in bytes from the start of the trace
 };
 
@@ -32357,6 +32378,11 @@ public:
     [[nodiscard]] constexpr auto error() const noexcept -> block_error { return error_; }
     /// The linear address at which code is missing, after `block_error::missing_code`.
     [[nodiscard]] constexpr auto missing() const noexcept -> uint64_t { return missing_; }
+    /// Why a walk ends at this block: after `at` has returned nullptr.
+    [[nodiscard]] constexpr auto reason() const noexcept -> gap_reason {
+        if (error_ == block_error::no_instruction) { return gap_reason::no_instruction; }
+        return needs_time_ ? gap_reason::no_time : gap_reason::missing_code;
+    }
 
     /// The block with a key, whose slot is `slot`; nullptr if it cannot be decoded.
     [[nodiscard]] constexpr auto at(uint32_t slot, block_key const& key) -> block const* {
@@ -32370,10 +32396,7 @@ public:
         loop_guard guard{here.ip};
         while (here.ip != ip) {
             block const* const next = at(slot, here);
-            if (next == nullptr) {
-                return error_ == block_error::no_instruction ? gap_reason::no_instruction
-                                                             : gap_reason::missing_code;
-            }
+            if (next == nullptr) { return reason(); }
             if (ip - here.ip < next->size && next->count_before(ip) != 0) { break; }
             if (next->branch > branch_kind::direct) { return gap_reason::wrong_turn; }
             bool const jumps = next->branch == branch_kind::direct;
@@ -32412,6 +32435,10 @@ private:
         auto const got = decode_block(*code_, key, form_);
         error_ = got.error;
         missing_ = got.missing;
+        if constexpr (knows_why_absent<Code>) {
+            needs_time_ = got.error == block_error::missing_code &&
+                          code_->needs_time_at(got.missing, key.space);
+        }
         return got.error == block_error::none ? cache_->insert(slot, got.made) : nullptr;
     }
 
@@ -32420,6 +32447,7 @@ private:
     ip_form form_;
     block_error error_ = block_error::none;
     uint64_t missing_ = 0;
+    bool needs_time_ = false;
 };
 
 }  // namespace ptspec::flow::detail
@@ -32673,7 +32701,7 @@ public:
                     .broken = broken,
                     .has_from = is_known(),
                     .from = is_known() ? ip_ : 0,
-                    .missing = why == gap_reason::missing_code ? blocks_.missing() : 0,
+                    .missing = has_missing(why) ? blocks_.missing() : 0,
                     .offset = left_.count != 0 && first_tnt_ < offset_ ? first_tnt_ : offset_};
         }
         begin(tracing::unknown);
@@ -32944,12 +32972,10 @@ private:
     }
     /// Returns false if the caller wants to supply the code.
     constexpr auto lose_code() noexcept -> bool {
-        if (blocks_.error() == block_error::no_instruction) {
-            return lose(gap_reason::no_instruction);
-        }
-        bool const is_gap = options_.missing == on_missing_code::gap ||
+        auto const why = blocks_.reason();
+        bool const is_gap = !has_missing(why) || options_.missing == on_missing_code::gap ||
                             blocks_.missing() == skipped_;
-        return is_gap && lose(gap_reason::missing_code);
+        return is_gap && lose(why);
     }
 
     /// Executes a block that has no packet: it falls through, or ends with a direct jump or call.
