@@ -272,6 +272,15 @@ class Calls(Folder):
             expected[index(*edge)] += 1
         self.assertEqual((done.returncode, done.stdout), (0, bytes(expected)))
 
+    def test_what_follows_lost_packets_needs_no_pip(self):
+        lost = bytes.fromhex("02f3 7d001000000000")  # OVF, FUP 1000H; a TNT before and after it
+        trace = self.file("lost", TRACE[:-1] + b"\x0e" + lost + b"\x1e")  # TT; TTT
+        image = ["--image", f"{self.file('loop', LOOP)}@0x1000"]
+        edge, gap = "edge 0x1001 0x1000\n", "gap overflow offset=0x1c from=0x1000 to=0x1000\n"
+        self.assertEqual(run("--edges", *image, trace), (1, edge * 2 + gap + edge * 3, ""))
+        done = subprocess.run([PT_FLOW, "--bitmap", "1K", *image, trace], capture_output=True)
+        self.assertEqual((done.returncode, sorted(done.stdout)[-2:]), (1, [0, 5]))
+
     def test_damaged_binaries_are_refused_or_read(self):
         numbers = random.Random(1)
         good = self.binary.read_bytes()

@@ -416,8 +416,8 @@ public:
     [[nodiscard]] auto space_of(flow::walk_state const& walked) -> std::uint32_t {
         auto const& state = walked.state;
         bool const is_known = !walked.has_lost_packets && filter_.knows(state);
-        place_ = {is_known && filter_.takes(state), is_known,
-                  state.has_cr3 && !walked.has_lost_packets, state.non_root};
+        bool const is_wanted = !filter_.is_on() || (is_known && filter_.takes(state));
+        place_ = {is_wanted, is_known, state.has_cr3 && !walked.has_lost_packets, state.non_root};
         if (in_ == nullptr) { return 0; }
         thread_.is_guest = state.non_root && in_->has_guest_code();
         if (state.non_root) { return processes::guest_space; }
