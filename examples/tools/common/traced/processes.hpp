@@ -432,6 +432,9 @@ public:
                                           : in_->code(address, space);
         return ends.cut(bytes, address, thread_);
     }
+    [[nodiscard]] auto needs_time_at(std::uint64_t address, std::uint32_t space) -> bool {
+        return in_ != nullptr && in_->needs_time_at(address, space);
+    }
 
     function_ends ends{};
 
