@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
-// Any bytes as a perf.data file: nothing outside of them is read, every error has a place, and
-// streams contain exactly the bytes of records. The two halves also as snapshots of one ring.
+// Any bytes as a perf.data file: nothing outside of them is read, every error has a place, streams
+// contain exactly the bytes of records, and what is no record is counted. The two halves also as
+// snapshots of one ring, and the first bytes as the header of one record: all others are read.
 
 #include <ptspec/file/perf_data/bpf_programs.hpp>
 #include <ptspec/file/perf_data/build_ids.hpp>
@@ -187,6 +188,46 @@ void check_snapshots(byte_view one, byte_view two) {
     }
 }
 
+/// Records of which one gets another header.
+void check_damage(byte_view from) {
+    constexpr unsigned count = 8;
+    if (from.size() < 10) { return; }
+    std::vector<uint8_t> made{'P', 'E', 'R', 'F', 'I', 'L', 'E', '2', 16, 0, 0, 0, 0, 0, 0, 0};
+    std::vector<uint64_t> begins;
+    auto const put = [&](uint64_t number, unsigned size) {
+        for (unsigned i = 0; i < size; ++i) { made.push_back(uint8_t(number >> 8 * i)); }
+    };
+    unsigned const which = from[8] % count;
+    for (unsigned i = 0; i < count; ++i) {
+        begins.push_back(made.size());
+        bool const is_trace = (from[9] >> i & 1) != 0;
+        unsigned const words = is_trace ? 5 : i % 4 + 1;
+        put(is_trace ? 71 : 3, 4);
+        put((8 + words * 8) << 16, 4);
+        put(is_trace ? 16 : ~uint64_t{0}, 8);
+        for (unsigned word = 1; word < words; ++word) { put(~uint64_t{0}, 8); }
+        if (is_trace) { put(0x8202'8202'8202'8202, 8), put(0x8202'8202'8202'8202, 8); }
+    }
+    begins.push_back(made.size());
+    auto const at = begins[which];
+    for (unsigned i = 0; i < 8; ++i) { made[at + i] = from[i]; }
+    byte_view const bytes{made.data(), made.size()};
+    // Nothing contradicts a size with which another record, or the end, follows.
+    for (unsigned i = which + 2; i <= count; ++i) {
+        bool const is_trace = load_le(bytes.from(at).first(4)) == 71;
+        auto const trace = is_trace ? load_le(bytes.from(at + 8).first(8)) : 0;
+        if (at + load_le(bytes.from(at + 6).first(2)) + trace == begins[i]) { return; }
+    }
+    auto all = records(open({made.data(), made.size()}));
+    std::vector<uint64_t> found;
+    while (auto const one = all.next()) { found.push_back(one.offset); }
+    for (unsigned i = 0; i < count; ++i) {
+        bool is_found = i == which;
+        for (auto const one : found) { is_found = is_found || one == begins[i]; }
+        require(is_found, "each intact record is read");
+    }
+}
+
 }  // namespace
 
 extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int {
@@ -207,13 +248,22 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
     }
     auto all = records(file);
     uint64_t next = file.data_begin;
+    uint64_t skipped = 0;
     while (auto const one = all.next()) {
-        require(one.offset == next, "a record begins after the one before");
+        require(one.offset >= next, "a record begins after the one before");
+        skipped += one.offset - next;
         next = one.offset + one.bytes.size() + one.trace.size();
         check_record(of, one);
     }
     of.contains(all.result());
-    require(!all.result() || !file || next == file.data_end, "without an error all was read");
+    if (file) {
+        require(!all.result() || next == file.data_end, "without an error all was read");
+        auto const damage = all.skipped();
+        skipped += damage.to_end ? all.offset() - next : file.data_end - next;
+        require(damage.bytes == skipped, "each byte is in a record or counted");
+        require(!damage || damage.offset + damage.bytes <= file.data_end, "damage is in the file");
+        require(!damage || !all.result(), "damage is an error");
+    }
 
     check_streams(of, file);
     auto const config = decoder_config_of(file);
@@ -223,6 +273,7 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
     static_cast<void>(config.clock.time_of(~uint64_t{0}));
 
     byte_view const whole{bytes};
+    check_damage(whole);
     fuzz::copy const first{whole.first(size / 2)};
     fuzz::copy const second{whole.from(size / 2)};
     check_snapshots(first, second);

@@ -394,6 +394,35 @@ void list_prefix(byte_view bytes) {
                 streams.list.piece_count, unsigned{underlying(streams.list.result.error)});
 }
 
+/// Where the records of a file are, what was skipped, and where the pieces of streams are.
+void list_places(byte_view bytes) {
+    auto const of = perf_data::open(bytes);
+    auto all = perf_data::records(of);
+    while (auto const one = all.next()) {
+        std::printf("record at=%" PRIu64 " end=%" PRIu64 "\n", one.offset,
+                    one.offset + one.bytes.size() + one.trace.size());
+    }
+    auto const put_skipped = [](perf_data::skipped_bytes const& skipped,
+                                perf_data::read_status result) {
+        put("bytes", skipped.bytes);
+        put("offset", skipped.offset);
+        put("to_end", skipped.to_end);
+        put("why", underlying(result.error));
+        put("wrong_at", result.offset);
+        std::printf("\n");
+    };
+    std::printf("skipped");
+    put_skipped(all.skipped(), all.result());
+    all_streams const streams{of};
+    for (auto const one : streams.list) {
+        for (auto const& part : one) {
+            std::printf("piece at=%" PRIu64 " size=%zu\n", part.file_offset, part.recorded.size());
+        }
+    }
+    std::printf("skipped-of-streams");
+    put_skipped(streams.list.skipped, streams.list.result);
+}
+
 auto content_of(char const* name) -> std::vector<std::uint8_t> {
     std::ifstream file{name, std::ios::binary};
     if (!file) {
@@ -407,11 +436,18 @@ auto content_of(char const* name) -> std::vector<std::uint8_t> {
 
 auto main(int count, char** arguments) -> int {
     std::vector<std::string> const words(arguments + 1, arguments + count);
-    if (words.empty() || (words[0] == "--stream" ? words.size() != 3 : words.size() > 2)) {
-        std::fprintf(stderr,
-                     "usage: perf_data_list [--prefixes | --stream IDX | --recorded] FILE\n");
+    bool const is_places = !words.empty() && words[0] == "--places";
+    if (words.empty() ||
+        (words[0] == "--stream" ? words.size() != 3 : words.size() > 2 && !is_places)) {
+        std::fprintf(stderr, "usage: perf_data_list [--prefixes | --stream IDX | --recorded] FILE\n"
+                             "       perf_data_list --places FILE...\n");
         return 2;
     }
+    for (std::size_t i = 1; is_places && i < words.size(); ++i) {
+        std::printf("file\n");
+        list_places(content_of(words[i].c_str()));
+    }
+    if (is_places) { return 0; }
     auto const all = content_of(words.back().c_str());
     if (words.size() == 1) {
         list_file(all);

@@ -216,6 +216,40 @@ class Ring(Folder):
             self.assertEqual(status, 2)
             self.assertIn("is no struct perf_event_attr", error)
 
+    def test_the_rest_of_damaged_records_is_read(self):
+        records, trace = self.slices(random.Random(6))
+        places = [0]
+        for one in records:
+            places.append(places[-1] + len(one.data))
+        forms = ((PT_DUMP, ["--summary"]), (PT_FLOW, ["--runs", *PERF_CLOCK]),
+                 (TIMELINE, ["-o", "-"]))
+        for which in range(len(records)):
+            # Without a record, and with its size damaged.
+            rest = records[:which] + records[which + 1:]
+            _, ring, aux = self.written(rest, trace)
+            wanted = [run(tool, *form, *ring, aux) for tool, form in forms]
+            data, ring, aux = self.written(records, trace)
+            begin = data.read_bytes().index(made.info_of().data) + len(made.info_of().data)
+            for path, at in ((data, begin), (pathlib.Path(ring[1]), 0)):
+                bad = bytearray(path.read_bytes())
+                bad[at + places[which] + 6:at + places[which] + 8] = bytes(2)
+                path.write_bytes(bad)
+            lost = len(records[which].data)
+            for (tool, form), (status, out, error) in zip(forms, wanted):
+                def said(at):
+                    return f"{lost} bytes of damaged records at 0x{at:x} were skipped\n"
+                got = run(tool, *form, *ring, aux)
+                is_last = which == len(records) - 1
+                self.assertEqual(got[1], out, (tool, which))
+                self.assertEqual(got[0], 2 if is_last else max(status, 1), (tool, got[2]))
+                self.assertEqual(got[2].count(said(places[which])), 0 if is_last else 1, got[2])
+                if is_last:
+                    self.assertIn(f"byte {places[which]}: ", got[2])
+                    continue
+                status, _, error = run(tool, *form, data)
+                self.assertEqual((status != 0, error.count(said(begin + places[which]))),
+                                 (True, 1), (tool, error))
+
     def test_wrong_usage(self):
         records, trace = self.slices(random.Random(6))
         data, ring, trace = self.written(records, trace)

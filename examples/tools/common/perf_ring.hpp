@@ -50,6 +50,7 @@ inline auto take_ring_option(tool::command_line& line, ring_files& to) -> bool {
 struct ring_data {
     std::vector<std::uint8_t> bytes{};
     std::string error{};          ///< why not all records could be read; or empty
+    std::string damage{};         ///< the damaged records that were skipped; or empty
     std::string warning{};        ///< what is missing of the trace; or empty
     bool is_overwritten = false;  ///< the trace is what was left of a ring
 };
@@ -57,6 +58,12 @@ struct ring_data {
 namespace detail {
 
 namespace perf_data = ptspec::file::perf_data;
+
+/// `begin` is where the file begins to which the offset belongs.
+inline auto text_of(perf_data::skipped_bytes const& skipped, std::uint64_t begin) -> std::string {
+    return std::to_string(skipped.bytes) + " bytes of damaged records at " +
+           tool::hex(skipped.offset - begin) + " were skipped";
+}
 
 /// Bytes of the trace that AUX records describe.
 struct aux_part {
@@ -192,7 +199,7 @@ private:
         append(byte_view{attr_}.first(attr_size()));
         append(perf_data::section{});
     }
-    /// Appends the records up to the first one that cannot be read.
+    /// Appends the records without what is damaged.
     auto append_records() -> ring_reader {
         std::size_t const begin = made_.bytes.size();
         append(byte_view{records_});
@@ -203,14 +210,27 @@ private:
         in.data_begin = begin;
         ring_reader found;
         auto all = perf_data::records(in);
-        auto end = all.offset();
+        auto kept = made_.bytes.begin() + static_cast<std::ptrdiff_t>(begin);
+        perf_data::read_status wrong;
         while (auto const one = all.next()) {
-            end = all.offset();
-            if (one.type == perf_data::record_type::auxtrace) { break; }
+            if (one.type == perf_data::record_type::auxtrace) {
+                wrong = {perf_data::read_error::other_record_type, one.offset};
+                break;
+            }
             found.take(one);
+            kept = std::copy(one.bytes.begin(), one.bytes.end(), kept);
+            kept = std::copy(one.trace.begin(), one.trace.end(), kept);
         }
-        if (!all.result()) { made_.error = files_.records + ": " + reason_of(all.result(), begin); }
-        made_.bytes.resize(static_cast<std::size_t>(end));
+        made_.bytes.erase(kept, made_.bytes.end());
+        auto const skipped = all.skipped();
+        bool const ends_early = !all.result() && (!skipped || skipped.to_end);
+        if (wrong && ends_early) { wrong = all.result(); }
+        if (!wrong) { made_.error = files_.records + ": " + reason_of(wrong, begin); }
+        bool const is_error = skipped.to_end && skipped.offset == wrong.offset &&
+                              skipped.offset + skipped.bytes == begin + records_.size();
+        if (skipped && !is_error) {
+            made_.damage = files_.records + ": " + text_of(skipped, begin);
+        }
         return found;
     }
     static auto reason_of(perf_data::read_status const& why, std::uint64_t begin) -> std::string {

@@ -4,6 +4,7 @@
 // The traces in a file: one raw trace, the streams of a perf.data file, or those of the Intel PT
 // driver of Windows.
 
+#include "numbers.hpp"
 #include "perf_ring.hpp"
 #include "raw_trace.hpp"
 #include "tool.hpp"
@@ -260,6 +261,8 @@ struct container {
     std::string error{};
     /// What is missing although all streams were read; or empty.
     std::string warning{};
+    /// The damaged records that were skipped; or empty.
+    std::string damage{};
 
     /// The stream that a command line selects, or all streams.
     [[nodiscard]] auto selected(std::optional<std::uint64_t> which) const
@@ -274,6 +277,14 @@ struct container {
                                    "; --streams of pt_dump lists them" + why};
         }
         return found;
+    }
+    /// Prints what is missing although the file was read to its end. Returns whether it is damaged:
+    /// then the exit status is not 0.
+    auto print_warnings() const -> bool {
+        for (auto const* const one : {&warning, &damage}) {
+            if (!one->empty()) { tool::print_error(name + ": " + *one); }
+        }
+        return !damage.empty();
     }
     /// Throws the error of a file that was read in part.
     void check() const {
@@ -307,15 +318,26 @@ public:
                 if (parent != names_.end()) { names_.emplace(fork->tid, parent->second); }
             } else if (perf_data::is_compressed(one.type) && !compressed_) {
                 compressed_ = one.offset;
+            } else if (one.type == perf_data::record_type{} || underlying(one.type) >= 128) {
+                if (unknown_++ == 0) { first_unknown_ = one.offset; }
             }
         }
         result_ = all.result();
+        skipped_ = all.skipped();
     }
     [[nodiscard]] auto of(std::uint64_t tid) const -> std::string {
         auto const found = names_.find(tid);
         return found == names_.end() ? "" : tool::one_line(found->second);
     }
     [[nodiscard]] auto result() const -> perf_data::read_status { return result_; }
+    [[nodiscard]] auto skipped() const -> perf_data::skipped_bytes { return skipped_; }
+    /// Records of types that perf has never used, as damage makes them; empty: there are none.
+    [[nodiscard]] auto unknown() const -> std::string {
+        return unknown_ == 0 ? ""
+                             : std::to_string(unknown_) +
+                                   " records of unknown types were ignored, the first at " +
+                                   tool::hex(first_unknown_);
+    }
     /// The offset of the first compressed record.
     [[nodiscard]] auto compressed() const -> std::optional<std::uint64_t> { return compressed_; }
 
@@ -323,7 +345,23 @@ private:
     std::map<std::uint64_t, std::string> names_{};
     std::optional<std::uint64_t> compressed_{};
     perf_data::read_status result_{};
+    perf_data::skipped_bytes skipped_{};
+    std::uint64_t unknown_ = 0;
+    std::uint64_t first_unknown_ = 0;
 };
+
+inline constexpr char const* no_intel_pt = "no Intel PT in this file";
+
+/// Why a file cannot be read, in plain words where it has no traces.
+inline auto perf_text_of(perf_data::read_status why) -> std::string {
+    using enum perf_data::read_error;
+    switch (why.error) {
+        case no_auxtrace_info:
+            return std::string{no_intel_pt} + ": perf recorded other events; " + text_of(why);
+        case not_intel_pt: return std::string{no_intel_pt} + ": " + text_of(why);
+        default: return text_of(why);
+    }
+}
 
 inline auto recording_of(perf_data::decoder_config const& config) -> recording {
     using ctl = reg::ia32_rtit_ctl;
@@ -412,14 +450,23 @@ inline void read_perf_data(container& to) {
         to.streams.push_back(std::move(made));
     }
     // The first error in this order: the traces, how to read them, the names.
-    auto const wrong = !found.result    ? found.result
-                       : !config.result ? config.result
-                                        : names.result();
+    auto const fatal = [](perf_data::read_status result, perf_data::skipped_bytes const& damage) {
+        return damage && !damage.to_end ? perf_data::read_status{} : result;
+    };
+    auto const of_streams = fatal(found.result, found.skipped);
+    auto const of_names = fatal(names.result(), names.skipped());
+    auto const wrong = !of_streams ? of_streams : !config.result ? config.result : of_names;
     if (!wrong) {
-        to.error = text_of(wrong);
+        to.error = perf_text_of(wrong);
     } else if (to.streams.empty()) {
-        to.error = "has no traces of Intel PT";
+        to.error = no_intel_pt;
     }
+    auto const& damage = names.skipped() ? names.skipped() : found.skipped;
+    // Damage up to the end is the error.
+    bool const is_error = damage.to_end && damage.offset + damage.bytes == in.data_end;
+    if (damage && !is_error) { to.damage = text_of(damage, 0); }
+    auto const unknown = names.unknown();
+    if (!unknown.empty()) { to.damage += (to.damage.empty() ? "" : "; ") + unknown; }
     if (found.unplaced != 0) {
         to.warning = std::to_string(found.unplaced) +
                      " AUX records report missing trace, but do not name the stream";
@@ -454,7 +501,7 @@ inline void read_winipt(container& to) {
     if (!all.result()) {
         to.error = text_of(all.result());
     } else if (to.streams.empty()) {
-        to.error = "has no traces of Intel PT";
+        to.error = no_intel_pt;
     }
 }
 
@@ -484,6 +531,17 @@ public:
         tool::require_raw_trace(path, {reinterpret_cast<std::uint8_t const*>(head_), head_size_});
     }
 
+    /// Throws if the file cannot be a trace, in plain words: it is empty or an ELF file.
+    void check_format() const {
+        constexpr std::string_view elf = "\x7F"
+                                         "ELF";
+        std::string const why = head_size_ == 0           ? "it is empty"
+                                : head().starts_with(elf) ? "it is an ELF file"
+                                                          : "";
+        if (!why.empty()) {
+            throw tool::unreadable{name() + ": " + detail::no_intel_pt + ": " + why};
+        }
+    }
     /// True for a file that `read` reads, false for one that `streams` reads.
     [[nodiscard]] auto is_raw() const -> bool {
         return !is_winipt_ && !ring_.is_given() &&
@@ -500,6 +558,7 @@ public:
             detail::read_perf_data(made);
             made.layout = "ring";
             if (!ring.error.empty()) { made.error = ring.error; }
+            if (!ring.damage.empty()) { made.damage = ring.damage; }
             if (!ring.warning.empty()) { made.warning = ring.warning; }
             bool const has_gap = ring.is_overwritten && !made.streams.empty();
             if (has_gap) { mark_overwritten(made.streams[0].pieces[0]); }

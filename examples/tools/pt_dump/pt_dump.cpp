@@ -219,9 +219,10 @@ Example:
   0000001e !end events=5 errors=0 resyncs=0
 
 Exit status: 0 no damage; 1 damage, which is listed, or with --check a violation; 2 wrong usage, a
-file that is empty or cannot be read to its end, or output that cannot be written; 3 no PSB. With
-several files or streams the worst status is returned, in the order 2, 3, 1. A gap is no damage, but
-a packet that it cuts is.
+file that is empty, has no Intel PT or cannot be read to its end, or output that cannot be written;
+3 no PSB. With several files or streams the worst status is returned, in the order 2, 3, 1. A gap is
+no damage, but a packet that it cuts is, and so are damaged records of a perf.data file: they are
+skipped, and their bytes counted on stderr.
 )";
 
 /// The status for several files: the worst in the order failed, no_psb, damaged.
@@ -335,14 +336,14 @@ auto dump_stream(trace_file::stream const& from, std::string const& file, settin
 /// Dumps the streams of a file of several. What cannot be read is reported after the others.
 template <class Report>
 auto dump_streams(trace_file::container const& file, settings const& how, output& out) -> status {
-    if (!file.warning.empty()) { tool::print_error(file.name + ": " + file.warning); }
+    bool const is_damaged = file.print_warnings();
     auto const selected = file.selected(how.stream);
     std::optional<calls::process_code> code;
     if (how.calls != nullptr) {
         calls::require_processes(file, *how.calls);
         code.emplace(file, *how.calls);
     }
-    status worst = clean;
+    status worst = is_damaged ? damaged : clean;
     for (auto const* one : selected) {
         if (one != selected.front()) { ++*how.inputs; }
         auto own = settings_for(how, *one);
@@ -360,6 +361,7 @@ template <class Report>
 auto dump_file(std::string const& name, settings const& how, output& out) -> status {
     trace_file::opened file{name, how.winipt, how.ring};
     if (!file.is_raw()) { return dump_streams<Report>(file.streams(), how, out); }
+    file.check_format();
     if (how.stream) { throw tool::unreadable{file.name() + ": a raw trace has no streams"}; }
     Report report{how, out};
     tool::progress bar{file.size()};
@@ -394,7 +396,6 @@ auto dump_file(std::string const& name, settings const& how, output& out) -> sta
     } else {
         read_in_order();
     }
-    if (size == 0) { throw tool::unreadable{file.name() + ": is empty"}; }
     return report.end(size);
 }
 
@@ -419,9 +420,9 @@ auto try_streams(std::string const& name, settings const& how, output& out) -> s
         auto const all = file.streams();
         list_streams(all, how, out);
         out.flush_all();
-        if (!all.warning.empty()) { tool::print_error(all.name + ": " + all.warning); }
+        bool const is_damaged = all.print_warnings();
         all.check();
-        return clean;
+        return is_damaged ? damaged : clean;
     } catch (tool::unreadable const& why) {
         tool::print_error(why.what());
         return failed;
@@ -622,7 +623,9 @@ auto run(tool::command_line& line) -> int {
     out.flush();
     standard.close();
     if (worst == no_psb) {
-        tool::print_error("no PSB to begin at; --no-sync reads from the first byte");
+        tool::print_error(
+            "no PSB to begin at: no Intel PT, or its begin is missing; --no-sync reads "
+            "from the first byte");
     }
     return worst;
 }

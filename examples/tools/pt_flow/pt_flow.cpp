@@ -134,7 +134,8 @@ Example:
   $ printf 'psb\nfup ip=0x1000\npsbend\ntnt.8 bits=T\n' | pt_asm | pt_flow -
   gap missing-code offset=0x15 from=0x1000 missing=0x1000
 
-Exit status: 0; 1 there are gaps, or there is no PSB; 2 wrong usage, or an unreadable file.
+Exit status: 0; 1 there are gaps, there is no PSB, or records of a perf.data file are damaged: these
+are skipped, and their bytes counted on stderr; 2 wrong usage, or an unreadable file.
 )";
 
 /// Walks the bytes that are wanted.
@@ -188,7 +189,8 @@ auto listing_of(settings const& given, tool::output& to) -> report {
 }
 
 void report_no_psb(std::string const& name) {
-    tool::print_error(name + ": has no PSB: nothing is known");
+    tool::print_error(name +
+                      ": has no PSB: no Intel PT, or its begin is missing: nothing is known");
 }
 
 /// Says what --only, --vmcs and --cr3 left out.
@@ -357,8 +359,8 @@ auto print_perf_data(settings const& given, trace_file::container const& file, t
     }
     if (all.empty() && !given.tid) { file.check(); }
     if (all.empty()) { throw tool::failure{file.name + ": has no trace of this thread"}; }
-    if (!file.warning.empty()) { tool::print_error(file.name + ": " + file.warning); }
-    return print_all(given, all, in, out);
+    bool const is_damaged = file.print_warnings();
+    return std::max(print_all(given, all, in, out), is_damaged ? 1 : 0);
 }
 
 /// How to walk raw output of pt_record.
@@ -461,6 +463,7 @@ auto run_tool(tool::command_line& line) -> int {
     if (given.tid || given.stream || !given.dso.empty()) {
         throw tool::failure{"--tid, --stream and --dso need a perf.data file"};
     }
+    in.check_format();
     int const status = print_raw(given, in, out);
     out.close();
     return status;

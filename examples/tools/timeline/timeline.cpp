@@ -97,7 +97,8 @@ Example:
   $ printf '\2\202\2\202\2\202\2\202\2\202\2\202\2\202\2\202\2\43' | timeline -o - - | head -n 1
   <!doctype html>
 
-Exit status: 0 no damage; 1 damage, which the page shows; 2 wrong usage, a file that is empty or
+Exit status: 0 no damage; 1 damage, which the page shows, or damaged records of a perf.data file,
+which are skipped and counted on stderr; 2 wrong usage, a file that is empty, has no Intel PT or
 cannot be read, or output that cannot be written; 3 no PSB. With several traces the worst status is
 returned, in the order 2, 3, 1. With status 2 no page is written, except for the streams of a file
 that is cut or damaged: those that can be read are drawn.
@@ -161,6 +162,7 @@ auto open_source(std::string const& name, settings const& how) -> source {
     if (how.out != "-" && made.raw->is(how.out)) {
         throw tool::failure{name + ": the page would overwrite this trace"};
     }
+    if (made.raw->is_raw()) { made.raw->check_format(); }
     if (!made.raw->is_raw()) {
         made.all = made.raw->streams();
         made.raw.reset();
@@ -363,13 +365,14 @@ auto calls_of(std::vector<source>& sources, std::vector<stream> const& streams, 
     throw tool::failure{"a page takes at most " + std::to_string(max_traces) + " traces"};
 }
 
-/// Reports what could not be read of files that were drawn.
-auto report_errors(std::vector<source> const& all) -> bool {
-    bool found = false;
+/// Reports what could not be read of files that were drawn. Returns the exit status.
+auto report_errors(std::vector<source> const& all) -> int {
+    int found = clean;
     for (auto const& file : all) {
-        if (!file.all.warning.empty()) { tool::print_error(file.name + ": " + file.all.warning); }
-        if (!file.all.error.empty()) { tool::print_error(file.name + ": " + file.all.error); }
-        found = found || !file.all.error.empty();
+        if (file.all.print_warnings()) { found = std::max<int>(found, damaged); }
+        if (file.all.error.empty()) { continue; }
+        tool::print_error(file.name + ": " + file.all.error);
+        found = failed;
     }
     return found;
 }
@@ -474,10 +477,12 @@ auto run(tool::command_line& line) -> int {
         tool::print_error("left out: " + std::to_string(left_out) + " events (" +
                           std::to_string(unknown) + " where the place is not known)");
     }
-    if (report_errors(sources)) { return failed; }
-    auto const worst = status_of(streams);
+    int const of_files = report_errors(sources);
+    if (of_files == failed) { return failed; }
+    auto const worst = std::max<int>(status_of(streams), of_files);
     if (worst == no_psb) {
-        tool::print_error("a trace has no PSB to begin at; --no-sync reads from the first byte");
+        tool::print_error("a trace has no PSB to begin at: no Intel PT, or its begin is missing; "
+                          "--no-sync reads from the first byte");
     }
     return worst;
 }

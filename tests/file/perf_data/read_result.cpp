@@ -8,7 +8,7 @@ using namespace ptspec::file::perf_data;
 
 TEST_CASE("each error has a sentence of its own") {
     CHECK_TWICE([](auto value) {
-        constexpr unsigned count = underlying(read_error::bad_auxtrace_info) + 1;
+        constexpr unsigned count = underlying(read_error::bad_record_type) + 1;
         bool right = true;
         for (unsigned one = 0; one < count; ++one) {
             auto const text = describe(static_cast<read_error>(value(one)));

@@ -5,6 +5,10 @@
 #include <support/check_twice.hpp>
 #include <support/little_endian.hpp>
 
+#include <algorithm>
+#include <random>
+#include <vector>
+
 using namespace ptspec;
 using namespace ptspec::file::perf_data;
 using test::bytes;
@@ -209,6 +213,138 @@ TEST_CASE("a record that is too short for its end is an error") {
                fails_after(sample, 1, read_error::record_too_short, 96) &&
                fails_after(several, 2, read_error::record_too_short, 176);
     });
+}
+
+TEST_CASE("records after a damaged one are read, and its bytes are counted") {
+    CHECK_TWICE([](auto value) {
+        auto const one = perf_record(68, 0);
+        auto const other = perf_record(12, 0, join(u64(1), u64(2)));
+        auto const with = [&](auto const& damaged, unsigned before, unsigned after, uint64_t bytes,
+                              read_error why) {
+            auto const all = value(perf_pipe(other, damaged, other, one, other, one));
+            auto of = records(open(all));
+            unsigned count = 0;
+            uint64_t last = 0;
+            while (auto const found = of.next()) {
+                if (found.offset <= last) { return false; }
+                last = found.offset;
+                ++count;
+            }
+            bool const is_whole = why == read_error::none;
+            uint64_t const at = is_whole ? 0 : 40;
+            return count == before + after && of.result() == read_status{why, at} &&
+                   of.skipped().bytes == bytes && of.skipped().offset == at && !of.skipped().to_end;
+        };
+        auto const header = [](uint32_t type, unsigned size) {
+            return join(u32(type), test::u16(0), test::u16(static_cast<uint16_t>(size)));
+        };
+        using enum read_error;
+        return with(other, 2, 4, 0, none) && with(header(68, 0), 1, 4, 8, bad_record_size) &&
+               with(header(68, 7), 1, 4, 8, bad_record_size) &&
+               with(join(header(68, 0), u64(~uint64_t{0}), u64(0)), 1, 4, 24, bad_record_size) &&
+               with(header(68, 0xFFF8), 1, 4, 8, truncated) &&
+               // A size that ends in another record.
+               with(join(header(12, 40), u64(0), u64(0)), 1, 4, 24, bad_record_size) &&
+               // Bytes that look like a record, with none after it.
+               with(join(header(68, 0), header(12, 8), u64(0)), 1, 4, 24, bad_record_size) &&
+               // A type may be new, if the size is right.
+               with(header(0, 8), 2, 4, 0, none) &&
+               with(join(header(0x1234'5678, 8), u64(0)), 1, 4, 16, bad_record_type) &&
+               with(perf_record(71, 0, u64(0)), 1, 4, 16, record_too_short) &&
+               // The trace of an AUXTRACE record is too long, or longer than the file.
+               with(join(perf_record(71, 0, join(u64(8), u64(0), u64(0), u64(0), u64(0))), u64(3)),
+                    2, 4, 0, none) &&
+               with(join(perf_record(71, 0, join(u64(16), u64(0), u64(0), u64(0), u64(0))), u64(3)),
+                    1, 4, 56, bad_record_size) &&
+               with(join(perf_record(71, 0, join(u64(1ULL << 60), u64(0), u64(0), u64(0), u64(0))),
+                         u64(3)),
+                    1, 4, 56, truncated);
+    });
+}
+
+TEST_CASE("records of an odd size, as compressed ones have, move the records after damage") {
+    CHECK_TWICE([](auto value) {
+        auto const one = perf_record(68, 0);
+        auto const all = value(
+            perf_pipe(perf_record(81, 0, bytes(1, 2, 3)), one, u64(68), one, one, one));
+        auto of = records(open(all));
+        unsigned count = 0;
+        while (of.next()) { ++count; }
+        return count == 5 && of.skipped().bytes == 8 && of.skipped().offset == 16 + 11 + 8;
+    });
+}
+
+TEST_CASE("a record whose content is damaged is skipped") {
+    CHECK_TWICE([](auto value) {
+        auto const fork = perf_record(7, 0, join(u64(1), u64(2), u64(3), u64(4), u64(5)));
+        auto const all = value(perf_pipe(attr(tid | time, 10), fork, perf_record(3, 0, u64(1)),
+                                         fork, perf_record(3, 0), fork));
+        auto of = records(open(all));
+        unsigned count = 0;
+        while (of.next()) { ++count; }
+        return count == 4 && of.result() == read_status{read_error::record_too_short, 144} &&
+               of.skipped().bytes == 16 + 8 && of.skipped().offset == 144 && !of.skipped().to_end;
+    });
+}
+
+TEST_CASE("damage without a record after it reaches to the end") {
+    CHECK_TWICE([](auto value) {
+        auto const all = value(perf_pipe(perf_record(68, 0), u64(0), u64(~uint64_t{0})));
+        auto of = records(open(all));
+        return of.next() && !of.next() && of.skipped().bytes == 16 && of.skipped().offset == 24 &&
+               of.skipped().to_end && of.result() == read_status{read_error::bad_record_size, 24};
+    });
+}
+
+TEST_CASE("random damage to one record: all others are read") {
+    std::mt19937 numbers{7};
+    auto const below = [&](unsigned count) { return static_cast<unsigned>(numbers() % count); };
+    uint64_t lost = 0;
+    for (unsigned round = 0; round < 20'000; ++round) {
+        std::vector<uint8_t> file{'P', 'E', 'R', 'F', 'I', 'L', 'E', '2', 16, 0, 0, 0, 0, 0, 0, 0};
+        std::vector<size_t> begins;
+        auto const put = [&](uint64_t number, unsigned size) {
+            for (unsigned i = 0; i < size; ++i) {
+                file.push_back(static_cast<uint8_t>(number >> 8 * i));
+            }
+        };
+        for (unsigned i = 0; i < 12; ++i) {
+            begins.push_back(file.size());
+            bool const is_trace = below(3) == 0;
+            auto const words = is_trace ? 5 : 1 + below(6);
+            auto const trace = below(40) * uint64_t{8};
+            constexpr uint32_t types[] = {1, 3, 4, 7, 10, 14, 68};
+            put(is_trace ? 71 : types[below(7)], 4);
+            put(below(0x10000), 2);
+            put(8 + words * 8, 2);
+            for (unsigned word = 0; word < words; ++word) {
+                put(is_trace && word == 0 ? trace : uint64_t{numbers()} << 32 | numbers(), 8);
+            }
+            for (uint64_t at = 0; is_trace && at < trace; at += 4) { put(numbers(), 4); }
+        }
+        // The size, the type, or the size of the trace of one record, or all of its header.
+        auto const which = below(12);
+        auto const at = begins[which];
+        bool const is_trace = file[at] == 71;
+        constexpr unsigned places[][2] = {{6, 8}, {0, 4}, {8, 16}, {0, 8}};
+        auto const& [first, end] = places[is_trace ? below(4) : below(2)];
+        for (auto i = first; i < end; ++i) { file[at + i] = static_cast<uint8_t>(numbers()); }
+        begins.push_back(file.size());
+        // Nothing contradicts a size with which another record follows.
+        bool const is_trace_now = load_le(byte_view{file}.from(at).first(4)) == 71;
+        auto const next = at + load_le(byte_view{file}.from(at + 6).first(2)) +
+                          (is_trace_now ? load_le(byte_view{file}.from(at + 8).first(8)) : 0);
+        if (std::find(begins.begin() + which + 2, begins.end(), next) != begins.end()) { continue; }
+        begins.pop_back();
+        auto of = records(open({file.data(), file.size()}));
+        std::vector<size_t> found;
+        while (auto const one = of.next()) { found.push_back(static_cast<size_t>(one.offset)); }
+        for (size_t i = 0; i < begins.size(); ++i) {
+            bool const is_found = std::find(found.begin(), found.end(), begins[i]) != found.end();
+            lost += i != which && !is_found ? 1 : 0;
+        }
+    }
+    CHECK(lost == 0);
 }
 
 TEST_CASE("a pipe without records") {

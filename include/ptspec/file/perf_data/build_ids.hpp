@@ -40,10 +40,8 @@ public:
     /// Errors: truncated; bad_record_size; record_too_short.
     [[nodiscard]] constexpr auto next() noexcept -> named_build_id {
         while (result_ && at_ < bytes_.size()) {
-            auto framed = detail::frame_at(bytes_, at_);
-            result_ = framed.result;
-            if (!result_) { break; }
-            at_ = framed.next;
+            auto framed = next_record();
+            if (!framed) { break; }
             auto& found = framed.found;
             if (is_feature_) { found.type = record_type::header_build_id; }
             if (found.type != record_type::header_build_id) { continue; }
@@ -59,6 +57,22 @@ public:
     [[nodiscard]] constexpr auto result() const noexcept -> read_status { return result_; }
 
 private:
+    /// The next record; entries of a feature have the type 0. Damage of records is skipped.
+    constexpr auto next_record() noexcept -> detail::framed {
+        detail::framed made;
+        if (is_feature_) {
+            made = detail::frame_at(bytes_, at_);
+            result_ = made.result;
+            at_ = made.next;
+        } else {
+            detail::frame_reader frames{bytes_, at_};
+            made = frames.next();
+            at_ = frames.offset();
+            if (!made) { result_ = frames.result(); }
+        }
+        return made;
+    }
+
     byte_view bytes_{};
     size_t at_ = 0;
     bool is_feature_ = false;

@@ -70,17 +70,16 @@ constexpr auto fits_32(uint64_t value) noexcept -> bool { return value <= 0xFFFF
 ///
 /// Numbers that no processor can have count as unknown.
 ///
-/// Errors: no_auxtrace_info, bad_auxtrace_info; not_intel_pt; no_intel_pt_event; those of
-///         `record_reader::next` before AUXTRACE_INFO.
+/// Errors: no_auxtrace_info, bad_auxtrace_info; not_intel_pt; no_intel_pt_event; without an
+///         AUXTRACE_INFO, those of `record_reader::next`.
 /// Source: drivers.md, 4.3 and 4.4.
 [[nodiscard]] constexpr auto decoder_config_of(input const& file) noexcept -> decoder_config {
     decoder_config made;
     auto all = records(file);
     record found;
     do { found = all.next(); } while (found && found.type != record_type::auxtrace_info);
-    made.result = all.result();
     if (!found) {
-        if (made.result) { made.result = {read_error::no_auxtrace_info, 0}; }
+        made.result = all.result() ? read_status{read_error::no_auxtrace_info, 0} : all.result();
         return made;
     }
     auto const info = read_as<auxtrace_info_record>(found);

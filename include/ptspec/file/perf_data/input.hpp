@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ptspec/cpu/quirks.hpp>
+#include <ptspec/file/perf_data/detail/frame_reader.hpp>
 #include <ptspec/file/perf_data/sample.hpp>
 
 /// Opens perf.data files: their header, their events and their features.
@@ -103,14 +104,13 @@ private:
         return made;
     }
     constexpr auto next_record() noexcept -> event_attr {
-        while (at_ < file_->attrs_end) {
+        detail::frame_reader frames{file_->bytes.first(file_->attrs_end), at_};
+        while (auto const framed = frames.next()) {
             ++steps_;
-            auto const framed = detail::frame_at(file_->bytes, at_);
-            if (!framed.result) { return fail(framed.result.error, framed.result.offset); }
-            at_ = framed.next;
+            at_ = frames.offset();
             if (framed.found.type != record_type::header_attr) { continue; }
             auto const made = read_attr(framed.found);
-            return made ? made.value : fail(made.result.error, made.result.offset);
+            if (made) { return made.value; }  // `record_reader` reports one that is damaged
         }
         return {};
     }
@@ -158,10 +158,8 @@ constexpr auto feature_in_table(input const& file, unsigned bit) noexcept -> fea
 }
 
 constexpr auto feature_in_records(input const& file, unsigned id) noexcept -> feature_data {
-    for (size_t at = file.data_begin; at < file.data_end;) {
-        auto const framed = frame_at(file.bytes, at);
-        if (!framed.result) { break; }
-        at = framed.next;
+    frame_reader frames{file.bytes.first(file.data_end), file.data_begin};
+    while (auto const framed = frames.next()) {
         if (framed.found.type != record_type::header_feature) { continue; }
         auto const made = read_as<feature_record>(framed.found);
         if (made && made->feat_id == id) {
@@ -288,21 +286,17 @@ constexpr auto open_sections(input& made) noexcept -> read_status {
     return {};
 }
 
-/// Finds the HEADER_ATTR records in pipe layout. Stops at a bad record; `record_reader` reports the
-/// error later.
+/// Finds the HEADER_ATTR records in pipe layout. Skips damage; `record_reader` reports it later.
 constexpr void open_pipe(input& made) noexcept {
     made.layout = file_layout::pipe;
     made.data_begin = file_header::pipe_size;
     made.data_end = made.bytes.size();
     made.attrs_begin = made.data_end;
-    for (size_t at = made.data_begin; at < made.data_end;) {
-        auto const framed = frame_at(made.bytes, at);
-        if (!framed.result) { break; }
-        if (framed.found.type == record_type::header_attr) {
-            if (made.attrs_end == 0) { made.attrs_begin = at; }
-            made.attrs_end = framed.next;
-        }
-        at = framed.next;
+    frame_reader frames{made.bytes, made.data_begin};
+    while (auto const framed = frames.next()) {
+        if (framed.found.type != record_type::header_attr) { continue; }
+        if (made.attrs_end == 0) { made.attrs_begin = static_cast<size_t>(framed.found.offset); }
+        made.attrs_end = framed.next;
     }
     if (made.attrs_end == 0) { made.attrs_end = made.attrs_begin; }
 }

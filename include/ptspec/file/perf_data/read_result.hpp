@@ -26,6 +26,7 @@ enum class read_error : uint8_t {
     no_intel_pt_event,  ///< no event has the PMU that AUXTRACE_INFO names
     too_few_slots,      ///< more pieces than slots: `needed` has their number
     bad_auxtrace_info,  ///< AUXTRACE_INFO is too short, or its filter is longer than the record
+    bad_record_type,    ///< no record has this type
 };
 
 /// The error as one sentence.
@@ -50,6 +51,7 @@ enum class read_error : uint8_t {
         case read_error::no_intel_pt_event: return "no event is of the PMU intel_pt";
         case read_error::too_few_slots: return "there are more pieces than slots";
         case read_error::bad_auxtrace_info: return "the AUXTRACE_INFO record is malformed";
+        case read_error::bad_record_type: return "no record has this type";
     }
     return "unknown error";
 }
@@ -64,6 +66,15 @@ struct [[nodiscard]] read_status {
 
     constexpr explicit operator bool() const noexcept { return error == read_error::none; }
     friend constexpr auto operator==(read_status const&, read_status const&) -> bool = default;
+};
+
+/// Bytes of damaged records, which a reader skipped.
+struct skipped_bytes {
+    uint64_t bytes = 0;
+    uint64_t offset = 0;  ///< of the first of them, in the file
+    bool to_end = false;  ///< no record follows the last of them
+
+    constexpr explicit operator bool() const noexcept { return bytes != 0; }
 };
 
 }  // namespace ptspec::file::perf_data

@@ -29,6 +29,12 @@ public:
                                                  : split_id(found, format);
     }
     [[nodiscard]] constexpr auto file() const noexcept -> input const& { return file_; }
+    /// Whether no other record can be read after an error: the file does not say how, or it takes
+    /// too long.
+    [[nodiscard]] constexpr auto is_final(read_error wrong) const noexcept -> bool {
+        return wrong == read_error::too_many_ids ||
+               (wrong == read_error::unknown_id && !file_.all_have_identifier);
+    }
 
 private:
     /// The maximum number of search steps per byte of the file. Only a crafted file reaches it.
@@ -118,49 +124,62 @@ constexpr auto is_of_kernel(record_type type) noexcept -> bool {
 /// the event. The search for ids ends with `too_many_ids` after a number of steps proportional to
 /// the size of the file.
 ///
-/// Errors: see `next`. After an error there are no more records.
+/// Errors: see `next`. Damaged records are skipped: `result` has the first error, `skipped` their
+///         bytes. After too_many_ids, and after unknown_id if no id identifies the events, there
+///         are no more records.
 class record_reader {
 public:
     /// The reader borrows the bytes of the file.
     constexpr explicit record_reader(input const& file) noexcept
-        : events_{file}, at_{file.data_begin}, result_{file.result} {}
+        : events_{file},
+          frames_{file.bytes.first(file.data_end), file.data_begin},
+          result_{file.result} {}
 
-    /// The next record, or none: at the end, or after an error.
+    /// The next record, or none at the end.
     ///
-    /// Errors: truncated; bad_record_size; record_too_short; unknown_id, too_many_ids.
+    /// Errors: truncated; bad_record_size, bad_record_type; record_too_short; unknown_id,
+    ///         too_many_ids.
     [[nodiscard]] constexpr auto next() noexcept -> record {
-        if (!result_) { return {}; }
-        auto const& file = events_.file();
-        if (at_ >= file.data_end) {
-            // The file is cut between two records.
-            if (file.is_cut) { result_ = {read_error::truncated, at_}; }
-            return {};
-        }
-        auto framed = detail::frame_at(file.bytes.first(file.data_end), at_);
-        result_ = framed.result;
-        if (!result_) { return {}; }
-        auto& found = framed.found;
-        if (detail::is_of_kernel(found.type)) {
-            sample_format ignored;
-            auto const wrong = events_.complete(found, ignored);
-            if (wrong != read_error::none) {
-                result_ = {wrong, found.offset};
-                return {};
+        while (!is_over_ && events_.file().result) {
+            auto framed = frames_.next();
+            if (result_) { result_ = frames_.result(); }
+            if (!framed) {
+                is_over_ = true;
+                // The file is cut between two records.
+                auto const& file = events_.file();
+                if (result_ && file.is_cut) { result_ = {read_error::truncated, file.data_end}; }
+                break;
             }
+            auto& found = framed.found;
+            sample_format ignored;
+            auto const wrong = detail::is_of_kernel(found.type) ? events_.complete(found, ignored)
+                               : found.type == record_type::header_attr
+                                   ? read_attr(found).result.error
+                                   : read_error::none;
+            if (wrong == read_error::none) { return found; }
+            frames_.refuse({wrong, found.offset});
+            if (result_) { result_ = frames_.result(); }
+            is_over_ = events_.is_final(wrong);
         }
-        at_ = framed.next;
-        return found;
+        return {};
     }
 
-    /// The error that ended reading; `none` before an error, and at a normal end.
+    /// The first error, or `none`.
     [[nodiscard]] constexpr auto result() const noexcept -> read_status { return result_; }
+    /// The damaged records so far.
+    [[nodiscard]] constexpr auto skipped() const noexcept -> skipped_bytes {
+        auto made = frames_.skipped();
+        made.to_end = made.to_end || (is_over_ && frames_.offset() < events_.file().data_end);
+        return made;
+    }
     /// Where the next record begins, in bytes from the start of the file.
-    [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t { return at_; }
+    [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t { return frames_.offset(); }
 
 private:
     detail::event_finder events_;
-    size_t at_;
+    detail::frame_reader frames_;
     read_status result_;
+    bool is_over_ = false;
 };
 
 /// A reader at the first record of a file.

@@ -72,6 +72,8 @@ struct framed {
     read_status result{};
     record found{};
     size_t next = 0;  ///< where the record after it begins
+
+    constexpr explicit operator bool() const noexcept { return bool{found}; }
 };
 /// Finds the record at byte `at` of `data`, and the bytes of trace or data that follow it.
 ///

@@ -114,6 +114,7 @@ struct [[nodiscard]] stream_list {
     read_status result{};
     size_t needed = 0;            ///< the number of slots for all pieces
     size_t unplaced = 0;          ///< AUX records with flags that belong to no stream
+    skipped_bytes skipped{};      ///< of damaged records
     bool is_snapshot = false;     ///< SNAPSHOT_MODE of AUXTRACE_INFO
     bool has_compressed = false;  ///< records are compressed: names, mappings, AUX records
     piece const* first = nullptr;

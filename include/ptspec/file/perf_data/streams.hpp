@@ -33,6 +33,9 @@ public:
     constexpr void finish() noexcept {
         for (size_t i = 0; i < marks_; ++i) { slots_[pieces_ + i] = slots_[room_ - marks_ + i]; }
     }
+    [[nodiscard]] constexpr auto is_final(read_error wrong) const noexcept -> bool {
+        return events_.is_final(wrong);
+    }
     [[nodiscard]] constexpr auto pieces() const noexcept -> size_t { return pieces_; }
     [[nodiscard]] constexpr auto marks() const noexcept -> size_t { return marks_; }
 
@@ -108,31 +111,36 @@ private:
 /// What `collect_pieces` finds besides the pieces.
 struct collected {
     read_status result{};
+    skipped_bytes skipped{};
     bool has_info = false;
+    bool has_traces = false;
     bool has_compressed = false;
     auxtrace_info_record info{};
 };
 /// Passes the records of a file to the collector.
 constexpr auto collect_pieces(input const& file, piece_collector& collector) noexcept -> collected {
     collected made{.result = file.result};
-    for (size_t at = file.data_begin; made.result && at < file.data_end;) {
-        auto const framed = frame_at(file.bytes.first(file.data_end), at);
-        made.result = framed.result;
-        if (!made.result) { break; }
+    frame_reader frames{file.bytes.first(file.data_end), file.data_begin};
+    while (auto const framed = made.result ? frames.next() : detail::framed{}) {
         auto const& found = framed.found;
-        at = framed.next;
         made.has_compressed = made.has_compressed || is_compressed(found.type);
+        read_status wrong;
         if (found.type == record_type::auxtrace_info) {
             auto const info = read_as<auxtrace_info_record>(found);
+            if (!info) { wrong = {read_error::bad_auxtrace_info, found.offset}; }
             made.has_info = info && info->type == auxtrace_intel_pt;
             made.info = info.value;
-            if (made.has_info) { continue; }
-            made.result = {info ? read_error::not_intel_pt : read_error::bad_auxtrace_info,
-                           found.offset};
-            break;
+            if (info && !made.has_info) { made.result = {read_error::not_intel_pt, found.offset}; }
+        } else {
+            wrong = collector.add(found);
         }
-        made.result = collector.add(found);
+        if (!wrong) { frames.refuse(wrong); }
+        if (collector.is_final(wrong.error)) { made.result = wrong; }
     }
+    made.skipped = frames.skipped();
+    // Without damage, a file without AUXTRACE_INFO has no traces.
+    made.has_traces = made.has_info || (made.result && made.skipped);
+    if (made.result) { made.result = frames.result(); }
     if (made.result && file.is_cut) { made.result = {read_error::truncated, file.data_end}; }
     if (made.result && !made.has_info) { made.result = {read_error::no_auxtrace_info, 0}; }
     return made;
@@ -156,10 +164,10 @@ constexpr auto collect_pieces(input const& file, piece_collector& collector) noe
 /// snapshots or samples the offset of the record is unknown; its piece is before the next snapshot
 /// or sample.
 ///
-/// Errors: no_auxtrace_info, bad_auxtrace_info; not_intel_pt; too_few_slots, with no stream; those
-///         of the framing (truncated, bad_record_size, record_too_short), and of a sample
-///         (record_too_short, unknown_id, too_many_ids): the streams have the pieces before the
-///         error.
+/// Errors: no_auxtrace_info; not_intel_pt; too_few_slots, with no stream. The first error of
+///         damaged records, which are skipped: of the framing (truncated, bad_record_size,
+///         bad_record_type, record_too_short), bad_auxtrace_info, and of a sample
+///         (record_too_short, unknown_id). too_many_ids: the streams have the pieces before it.
 /// Source: drivers.md, 3.4 and 4.4.
 [[nodiscard]] constexpr auto streams_of(input const& file, piece* storage, size_t room) noexcept
     -> stream_list {
@@ -170,7 +178,8 @@ constexpr auto collect_pieces(input const& file, piece_collector& collector) noe
     made.has_compressed = found.has_compressed;
     made.is_snapshot = found.has_info && found.info.SNAPSHOT_MODE != 0;
     made.needed = all.pieces() + all.marks();
-    if (!found.has_info) { return made; }
+    made.skipped = found.skipped;
+    if (!found.has_traces) { return made; }
     if (made.needed > room) {
         made.result = {read_error::too_few_slots, 0};
         return made;
