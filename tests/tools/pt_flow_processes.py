@@ -188,6 +188,80 @@ class System:
         return made.file_of([self.event], [made.info_of(), *records])[0]
 
 
+class WithoutMtc(System):
+    """Without MTC and CYC packets, only a TSC bounds the time of a packet. A processor writes it
+    before each TIP.PGE, as Broadwell does, or where tracing is enabled at a switch: before its
+    record, so that the thread is known only if all that the CPU executes until the next TSC agree.
+    """
+    EXCLUDE_KERNEL = 1 << 5
+
+    def __init__(self, numbers, folder):
+        super().__init__(numbers, folder)
+        self.is_broadwell = numbers.randrange(2) == 0
+        self.event = made.Event(config=0x400, ids=[1], sample_type=made.TID | made.TIME | made.CPU,
+                                flags=made.SAMPLE_ID_ALL | self.EXCLUDE_KERNEL)
+        self.seen = [collections.defaultdict(set) for _ in range(self.cpus)]  # since the last TSC
+        self.pending = [[] for _ in range(self.cpus)]
+        self.has_tsc = [False] * self.cpus
+
+    def note(self):
+        """Every thread that runs may execute its code since the last TSC."""
+        for cpu, thread in enumerate(self.running):
+            for place in PLACES if thread else ():
+                self.seen[cpu][place].add(self.code[thread[0]].get(place))
+
+    def end_of_times(self, cpu):
+        """Known is what all code at its place agrees with, until the next TSC."""
+        for place, lines, thread in self.pending[cpu]:
+            is_known = self.is_broadwell or len(self.seen[cpu][place] - {None}) == 1
+            self.expected[cpu] += lines if is_known else ["gap no-time"]
+            self.counts[thread] += len(lines) if is_known else 0
+        self.pending[cpu] = []
+
+    def tsc(self, cpu):
+        self.end_of_times(cpu)
+        self.seen[cpu].clear()
+        self.note()
+        self.has_tsc[cpu] = True
+        self.trace[cpu] += made.PSB + b"\x19" + self.ticks.to_bytes(7, "little") + made.PSBEND
+
+    def slice(self, cpu):
+        pid, tid = self.running[cpu]
+        place, taken = self.numbers.choice(PLACES), self.numbers.randrange(1, 5)
+        version = self.code[pid].get(place)
+        if version is None:
+            return
+        if self.is_broadwell or not self.has_tsc[cpu] or self.numbers.randrange(4) == 0:
+            self.tsc(cpu)
+        self.trace[cpu] += (b"\x99\x01\x71" + place.to_bytes(6, "little") + b"\x06" * taken +
+                            b"\x01")
+        self.pending[cpu].append((place, executed(place, version, taken), (pid, tid)))
+
+    def switch(self, cpu):
+        if not self.is_broadwell and self.has_tsc[cpu]:
+            self.ticks -= self.STEP // 2
+            self.tsc(cpu)
+            self.ticks += self.STEP // 2
+        super().switch(cpu)
+
+    def run(self, steps):
+        for _ in range(steps):
+            super().run(1)
+            self.note()
+        for cpu in range(self.cpus):
+            self.end_of_times(cpu)
+
+    def file(self):
+        records = [one for buffer in self.records for one in buffer]
+        tid = self.numbers.choice((0xFFFFFFFF, 100))
+        records += [made.auxtrace(made.padded(self.trace[cpu]), idx=cpu, tid=tid, cpu=cpu)
+                    for cpu in range(self.cpus) if self.trace[cpu]]
+        model = b"GenuineIntel,6,61,4" if self.is_broadwell else b"GenuineIntel,6,94,3"
+        return made.file_of([self.event], [made.info_of(numbers=[
+            made.PT_TYPE, 31, 1 << 30, 77, 1, 0x400, 0x800, 2, 0, 1, 0x200, 0x3C000, 168, 2, 2, 24
+        ]), *records], {9: made.text_feature(model)})[0]
+
+
 class Processes(Folder):
     def run_tool(self, *arguments):
         done = subprocess.run([PT_FLOW, *map(str, arguments)], capture_output=True, text=True,
@@ -232,6 +306,40 @@ class Processes(Folder):
                                  {f"{pid}/{tid}": count
                                   for (pid, tid), count in system.counts.items()})
         self.assertGreater(slices, 4000)
+
+    def test_only_a_tsc_bounds_times(self):
+        for version in range(VERSIONS):
+            self.file(f"version{version}", code_of(version))
+        gaps = known = 0
+        for seed in range(150):
+            numbers = random.Random(seed)
+            system = WithoutMtc(numbers, self.folder)
+            system.run(numbers.randrange(20, 200))
+            wanted = [line for lines in system.expected for line in lines]
+            if not wanted:
+                continue
+            path = self.file("perf.data", system.file())
+            found = [" ".join(line.split()[:1 + line.startswith("gap")])
+                     for line in self.run_tool("--instructions", path)]
+            with self.subTest(seed=seed, is_broadwell=system.is_broadwell):
+                self.assert_same([line for line in found if not line.startswith("cpu")], wanted)
+                counts, thread = collections.Counter(), None
+                for line in self.run_tool("--folded", path):
+                    words = line.split()
+                    if words[0] == "thread":
+                        thread = words[1]
+                    elif words[0] != "cpu":
+                        counts[thread] += int(words[-1])
+                unknown = counts.pop("?/?", 0)
+                self.assertEqual(sum(counts.values()) + unknown, sum(system.counts.values()))
+                self.assertEqual(unknown * system.is_broadwell, 0)
+                for (pid, tid), count in system.counts.items():
+                    self.assertLessEqual(counts.pop(f"{pid}/{tid}", 0), count)
+                self.assertEqual(sum(counts.values()), 0)
+            gaps += wanted.count("gap no-time")
+            known += len(wanted)
+        self.assertGreater(gaps, 100)
+        self.assertGreater(known, 30000)
 
 
 if __name__ == "__main__":

@@ -73,12 +73,10 @@ inline constexpr model_kind_info model_kinds[] = {
 }
 
 /// The kind of a processor, by its generation. A generation that no trace shows has the latest kind
-/// of its line, of P-cores or of Atom processors. Without a signature the kind is `skylake`.
+/// of its line, of P-cores or of Atom processors.
 ///
 /// Source: GEN-009.
-[[nodiscard]] constexpr auto model_kind_of(reg::cpuid_01h_eax signature) noexcept -> model_kind {
-    if (signature.raw == 0) { return model_kind::skylake; }
-    auto const model = cpu::model_of(signature);
+[[nodiscard]] constexpr auto model_kind_of(cpu::cpu_model const& model) noexcept -> model_kind {
     if (model.family != 6) { return model_kind::icelake; }
     // clang-format off
     switch (model.model) {
@@ -92,6 +90,11 @@ inline constexpr model_kind_info model_kinds[] = {
         default: return model_kind::icelake;
     }
     // clang-format on
+}
+/// The same for a signature. Without one the kind is `skylake`.
+[[nodiscard]] constexpr auto model_kind_of(reg::cpuid_01h_eax signature) noexcept -> model_kind {
+    if (signature.raw == 0) { return model_kind::skylake; }
+    return model_kind_of(cpu::model_of(signature));
 }
 /// The same for a logical processor. The E-cores of a hybrid processor have the model of its
 /// P-cores, and enumerate LIP as Atom processors do.

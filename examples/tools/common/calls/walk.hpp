@@ -60,6 +60,9 @@ struct located_code {
     [[nodiscard]] auto code(std::uint64_t address, std::uint32_t space) -> byte_view {
         return from.code(address, space);
     }
+    [[nodiscard]] auto needs_time_at(std::uint64_t address, std::uint32_t space) -> bool {
+        return from.needs_time_at(address, space);
+    }
     [[nodiscard]] auto space_of(flow::walk_state const& walked) -> std::uint32_t {
         auto const space = from.space_of(walked);
         auto const* const constant = from.constant_thread();

@@ -306,10 +306,13 @@ public:
         while (first != end && spaces_[first->space].empty()) { ++first; }
         while (first != end && end->has_ended) { --end; }
         if (first == end) { return space_until(end->space, until); }
-        auto const [at, is_new] = common_.try_emplace({first, end});
+        auto const last = space_until(end->space, until);
+        auto const [at, is_new] = common_.try_emplace({first, last});
         if (is_new) {
             merged_spaces all;
-            at->second = merge(all, first, end) ? keep(all) : 0;
+            bool const is_right = (end - first <= max_versions || is_all(first, end)) &&
+                                  merge(all, first, end) && all.add(visible_of(last));
+            at->second = is_right ? keep(all) : 0;
         }
         return at->second;
     }
@@ -322,14 +325,40 @@ public:
         for (auto const process : processes) {
             auto const* const versions = versions_of(process);
             if (versions == nullptr) { continue; }
-            is_right = is_right && merge(all, versions->data(), &versions->back());
+            is_right = is_right && merge(all, versions->data(), &versions->back() + 1);
         }
         at->second = is_right ? keep(all) : 0;
         return at->second;
     }
+    /// The number of the space of any of some processes, each at its time.
+    [[nodiscard]] auto space_of_any(std::vector<thread_run> const& all_runs) -> std::uint32_t {
+        std::vector<std::uint32_t> spaces;
+        for (auto const& [thread, when] : all_runs) {
+            auto const found = versions_in(thread.pid, when);
+            auto const space = found.last == nullptr ? 0 : space_of(found, when.last);
+            if (has_code(space)) { spaces.push_back(space); }
+        }
+        std::sort(spaces.begin(), spaces.end());
+        spaces.erase(std::unique(spaces.begin(), spaces.end()), spaces.end());
+        if (spaces.size() <= 1) { return spaces.empty() ? 0 : spaces[0]; }
+        auto const [at, is_new] = common_of_spaces_.try_emplace(spaces);
+        if (!is_new) { return at->second; }
+        merged_spaces all;
+        bool is_right = copies_ <= max_copies;
+        for (auto const space : spaces) { is_right = is_right && all.add(visible_of(space)); }
+        at->second = is_right ? keep(all) : 0;
+        return at->second;
+    }
+    /// Whether a process has code in a range of times.
+    [[nodiscard]] auto has_code_in(std::uint32_t process, time_range when) const -> bool {
+        auto const [first, last] = versions_in(process, when);
+        if (last == nullptr) { return false; }
+        auto const* const from = first == nullptr ? last : first;
+        return std::any_of(from, last + 1,
+                           [&](auto const& one) { return !spaces_[one.space].empty(); });
+    }
     [[nodiscard]] auto mapping_at(std::uint32_t space, std::uint64_t address) const -> mapping {
-        auto const [of, visible] = space >= first_part ? parts_[space - first_part]
-                                                       : part{space, every_mapping};
+        auto const [of, visible] = part_of(space);
         auto const found = mapping_in(spaces_[of], address);
         return found.what == nullptr || found.what->order > visible ? mapping{} : found;
     }
@@ -344,7 +373,22 @@ private:
     static constexpr std::uint32_t every_mapping = 0xFFFF'FFFF;
     /// The maximum number of mappings in all versions together. Later versions have no code.
     static constexpr std::size_t max_copies = std::size_t{1} << 20;
+    /// The maximum number of versions that are merged, unless they are all of a process.
+    static constexpr std::ptrdiff_t max_versions = 256;
 
+    [[nodiscard]] auto part_of(std::uint32_t space) const -> part {
+        return space >= first_part ? parts_[space - first_part] : part{space, every_mapping};
+    }
+    [[nodiscard]] auto has_code(std::uint32_t space) const -> bool {
+        return !spaces_[part_of(space).space].empty();
+    }
+    /// The mappings of a space, without those that were added later.
+    [[nodiscard]] auto visible_of(std::uint32_t space) const -> space_map {
+        auto const [of, visible] = part_of(space);
+        auto made = spaces_[of];
+        std::erase_if(made, [&](auto const& one) { return one.second.order > visible; });
+        return made;
+    }
     /// nullptr for a process without versions.
     [[nodiscard]] auto versions_of(std::uint32_t process) const -> std::vector<version> const* {
         auto const of = versions_.find(process);
@@ -378,14 +422,9 @@ private:
         if (is_new) { parts_.push_back({space, visible}); }
         return at->second;
     }
-    /// Adds the versions from `first` to `last`: all of a process, or not too many of them.
-    auto merge(merged_spaces& to, version const* first, version const* last) -> bool {
-        constexpr std::ptrdiff_t max_versions = 256;
-        bool is_right = last - first <= max_versions || is_all(first, last);
-        for (auto const* at = first; is_right && at <= last; ++at) {
-            is_right = to.add(spaces_[at->space]);
-        }
-        return is_right;
+    /// Adds the versions from `first` to the one before `end`.
+    auto merge(merged_spaces& to, version const* first, version const* end) -> bool {
+        return std::all_of(first, end, [&](auto const& one) { return to.add(spaces_[one.space]); });
     }
     [[nodiscard]] auto is_all(version const* first, version const* last) const -> bool {
         return std::any_of(versions_.begin(), versions_.end(), [&](auto const& one) {
@@ -405,8 +444,9 @@ private:
     std::map<std::uint32_t, std::vector<std::uint64_t>> added_{};  ///< times of mappings, by order
     std::vector<part> parts_{};
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> part_numbers_{};
-    std::map<std::pair<version const*, version const*>, std::uint32_t> common_{};
+    std::map<std::pair<version const*, std::uint32_t>, std::uint32_t> common_{};
     std::map<std::vector<std::uint32_t>, std::uint32_t> common_of_processes_{};
+    std::map<std::vector<std::uint32_t>, std::uint32_t> common_of_spaces_{};
     std::size_t copies_ = 0;
     bool is_full_ = false;
 };

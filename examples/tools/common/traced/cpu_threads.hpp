@@ -45,6 +45,12 @@ struct time_range {
     [[nodiscard]] auto is_known() const -> bool { return first != 0 || last != ~std::uint64_t{0}; }
 };
 
+/// A thread that a CPU executes, and when.
+struct thread_run {
+    thread_id thread{};
+    time_range when{};
+};
+
 /// The last entry that is not after a time; nullptr if all are.
 template <class Entry>
 auto last_before(std::vector<Entry> const& all, std::uint64_t time) -> Entry const* {
@@ -72,10 +78,8 @@ public:
     [[nodiscard]] auto has_threads(std::uint32_t cpu) const -> bool {
         return switches_.contains(cpu);
     }
-    /// The thread that a CPU executes; `no_process`: none, or it is not known in this range.
-    /// `has_kernel`: the code of the kernel is known.
-    [[nodiscard]] auto thread_on(std::uint32_t cpu, time_range when, bool has_kernel) const
-        -> thread_id {
+    /// The thread that a CPU executes; `no_process`: none, or not one in all of this range.
+    [[nodiscard]] auto thread_on(std::uint32_t cpu, time_range when) const -> thread_id {
         auto const of = switches_.find(cpu);
         if (of == switches_.end()) { return no_thread; }
         auto const& all = of->second;
@@ -83,12 +87,41 @@ public:
         auto const* const last = last_before(all, when.last);
         if (first != nullptr && first == last) { return first->thread; }
         // Before the first record, the thread that it switches out was running.
-        if (last == nullptr) { return all.front().is_out ? all.front().who : no_thread; }
-        bool const is_next = last == (first == nullptr ? all.data() : first + 1);
-        bool const is_known = is_next && last->is_out &&
-                              (first == nullptr || first->thread == last->who);
-        // Only the kernel executes after the switch: user code is that of the thread before it.
-        return is_known && !has_kernel ? last->who : no_thread;
+        return last == nullptr && all.front().is_out ? all.front().who : no_thread;
+    }
+    /// The threads that a CPU executes in a range of times, and when.
+    struct several {
+        std::vector<thread_run> all{};
+        bool is_known = false;  ///< records name all of them, and they are not too many
+    };
+    /// `is_of_command`: the trace is that of a command, so that nothing is in it before the first
+    /// record.
+    [[nodiscard]] auto threads_in(std::uint32_t cpu, time_range when, bool is_of_command) const
+        -> several {
+        constexpr std::ptrdiff_t most = 256;  // records
+        several made;
+        auto const of = switches_.find(cpu);
+        if (of == switches_.end()) { return made; }
+        auto const& all = of->second;
+        auto const* const last = last_before(all, when.last);
+        if (last == nullptr) { return made; }
+        auto const* at = last_before(all, when.first);
+        if (at == nullptr) {
+            at = all.data();
+            if (!at->is_out && !is_of_command) { return made; }
+            if (at->is_out) { made.all.push_back({at->who, {when.first, at->time}}); }
+        }
+        if (last - at >= most) { return made; }
+        for (; at <= last; ++at) {
+            // Lost records, and an IN that the next record contradicts, name no thread.
+            if ((at->is_out ? at->who : at->thread).pid == no_process) { return made; }
+            if (at->thread.pid == no_process) { continue; }
+            made.all.push_back({at->thread,
+                                {std::max(at->time, when.first),
+                                 at == last ? when.last : std::min(at[1].time, when.last)}});
+        }
+        made.is_known = true;
+        return made;
     }
 
     /// The processes that a CPU executes, as far as records say so: sorted, each once.

@@ -13,7 +13,9 @@
 #include "guest_code.hpp"
 #include "kernel_code.hpp"
 #include "symbols.hpp"
+#include "tsc_times.hpp"
 
+#include <ptspec/engine/model_kind.hpp>
 #include <ptspec/file/perf_data/build_ids.hpp>
 #include <ptspec/file/perf_data/reader.hpp>
 #include <ptspec/flow/code.hpp>
@@ -21,6 +23,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -49,8 +52,21 @@ public:
     }
     /// The thread that a CPU executes; `no_process`: none, or it is not known in this range.
     [[nodiscard]] auto thread_on(std::uint32_t cpu, time_range when) const -> thread_id {
-        return cpus_.thread_on(cpu, when, kernel_.has_code());
+        return cpus_.thread_on(cpu, when);
     }
+    /// The threads with code of which a CPU executes one at each time of a range, and when, where
+    /// records name all of them; else none. `thread_on` does not know which.
+    [[nodiscard]] auto threads_in(std::uint32_t cpu, time_range when, bool is_of_command) const
+        -> std::vector<thread_run> {
+        auto found = cpus_.threads_in(cpu, when, is_of_command);
+        if (!found.is_known) { return {}; }
+        std::erase_if(found.all, [&](auto const& one) {
+            return !spaces_.has_code_in(one.thread.pid, one.when);
+        });
+        return std::move(found.all);
+    }
+    /// Whether the code of the kernel is known.
+    [[nodiscard]] auto has_kernel() const -> bool { return kernel_.has_code(); }
     /// Whether records say which threads a CPU executes.
     [[nodiscard]] auto has_threads(std::uint32_t cpu) const -> bool {
         return cpus_.has_threads(cpu);
@@ -60,14 +76,14 @@ public:
     [[nodiscard]] auto space_of(std::uint32_t process, time_range when) -> std::uint32_t {
         auto const found = spaces_.versions_in(process, when);
         std::lock_guard const held{lock_};
-        auto const of_user = found.last == nullptr ? 0 : spaces_.space_of(found, when.last);
-        if (!kernel_.changes()) { return of_user; }
-        auto const [first, last] = kernel_.epochs_in(when);
-        view const made{of_user, first, last};
-        auto const [at, is_new] = view_numbers_.try_emplace(
-            made, first_view + static_cast<std::uint32_t>(views_.size()));
-        if (is_new) { views_.push_back(made); }
-        return at->second;
+        return with_kernel(found.last == nullptr ? 0 : spaces_.space_of(found, when.last), when);
+    }
+    /// The same for any of some processes, each at its time: the code of which all that have code
+    /// at an address say the same.
+    [[nodiscard]] auto space_of_any(std::vector<thread_run> const& all, time_range when)
+        -> std::uint32_t {
+        std::lock_guard const held{lock_};
+        return with_kernel(spaces_.space_of_any(all), when);
     }
     /// The processes that a CPU may execute at a time that is not known, sorted: those of its
     /// records; without such records, all.
@@ -225,6 +241,16 @@ private:
     /// and the numbers are those of the spaces.
     static constexpr std::uint32_t first_view = guest_space + 1;
 
+    /// The number of a space of the user with the code of the kernel in a range of times.
+    [[nodiscard]] auto with_kernel(std::uint32_t of_user, time_range when) -> std::uint32_t {
+        if (!kernel_.changes()) { return of_user; }
+        auto const [first, last] = kernel_.epochs_in(when);
+        view const made{of_user, first, last};
+        auto const [at, is_new] = view_numbers_.try_emplace(
+            made, first_view + static_cast<std::uint32_t>(views_.size()));
+        if (is_new) { views_.push_back(made); }
+        return at->second;
+    }
     [[nodiscard]] auto view_of(std::uint32_t space) const -> view {
         if (!kernel_.changes()) { return {space, kernel_.last_epoch(), kernel_.last_epoch()}; }
         if (space < first_view) { return {space, 0, kernel_.last_epoch()}; }
@@ -450,6 +476,10 @@ private:
         }
         if (is_of_cpu_) {
             auto const found = in_->thread_on(*of_->cpu, when);
+            if (found.pid == no_process && when.is_known()) {
+                auto const any = in_->threads_in(*of_->cpu, when, of_->tid.has_value());
+                if (!any.empty()) { return space_of_any(any, when); }
+            }
             // A buffer with a thread has the trace of one command: where no record names the
             // thread that executes, it is still the last one of that command.
             bool const is_guest = thread_.is_guest;
@@ -461,14 +491,44 @@ private:
         thread_.image = in_->image_of(thread_.pid, when);
         return in_->space_of(thread_.pid, when);
     }
-    [[nodiscard]] auto range_of(trace::time const& when) const -> time_range {
+    [[nodiscard]] auto range_of(trace::time const& when) -> time_range {
         auto const& to_ns = of_->how.to_ns;
         if (to_ns.mult == 0 || !in_->has_clock_of_trace()) { return {}; }
         if (!when.is_absolute() || when.is_guest) { return {}; }
         time_range made;
         made.first = to_ns.time_of(when.earliest);
-        if (when.latest != trace::time::unbounded) { made.last = to_ns.time_of(when.latest); }
+        auto const latest = when.latest != trace::time::unbounded ? when.latest : latest_of(when);
+        if (latest != trace::time::unbounded) { made.last = to_ns.time_of(latest); }
         return made;
+    }
+    /// The upper bound of a time that no MTC and no CYC bounds.
+    [[nodiscard]] auto latest_of(trace::time const& when) -> std::uint64_t {
+        if (tscs_ == nullptr) {
+            tscs_ = std::make_shared<tsc_times const>(*of_);
+            // No thread is switched, and no program begins, while user code is traced. With a TSC
+            // before each TIP.PGE, the time of the last one decides which code that is.
+            auto const& how = of_->how;
+            bool const is_user = how.ctl && !how.ctl->get<reg::ia32_rtit_ctl::OS>();
+            auto const kind = engine::model_kind_of(how.model);
+            is_at_earliest_ = is_user && how.has_model && tscs_->is_before_each_pge() &&
+                              engine::options_of(kind).psb_before_pge;
+        }
+        return is_at_earliest_ ? when.earliest : tscs_->next_after(when.earliest);
+    }
+    /// The code of some threads, of which one executes: if it is the same one at all their times,
+    /// and the kernel is unknown, that is the thread.
+    [[nodiscard]] auto space_of_any(std::vector<thread_run> const& all, time_range when)
+        -> std::uint32_t {
+        bool const is_guest = thread_.is_guest;
+        bool const is_one = !in_->has_kernel() &&
+                            std::all_of(all.begin(), all.end(),
+                                        [&](auto& one) { return one.thread == all[0].thread; });
+        thread_ = is_one ? all[0].thread : no_thread;
+        thread_.is_guest = is_guest;
+        if (is_one) {
+            thread_.image = in_->image_of(thread_.pid, {all[0].when.first, all.back().when.last});
+        }
+        return in_->space_of_any(all, when);
     }
 
     processes* in_ = nullptr;
@@ -481,7 +541,9 @@ private:
     /// buffer has the trace of its children, too.
     bool is_of_cpu_ = false;
     std::vector<std::uint32_t> candidates_{};  ///< the processes that the CPU may execute
-    bool is_known_ = false;                    ///< `space_` at `last_`
+    std::shared_ptr<tsc_times const> tscs_{};
+    bool is_at_earliest_ = false;  ///< what executes is known by the lower bounds of times
+    bool is_known_ = false;        ///< `space_` at `last_`
     trace::time last_{};
     std::uint32_t space_ = 0;
 };
