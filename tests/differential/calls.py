@@ -21,7 +21,8 @@ For each thread is compared:
   stack   pt_flow --folded: the instructions of each stack of functions. Of a program with several
           stacks in a thread, those of the functions on the same stack, whatever stands before them;
           outer functions may be missing there, because they were not seen
-  depth   the deepest stack, which has at most the functions of two stacks
+  depth   the deepest stack, which has at most the functions of two stacks, or those of stacks that
+          were entered from each other
   calls   pt_flow --calls: the functions in the order of their calls, their depth, the instructions
           of each call, what is a tail call; up to where the log is not certain, as at a switch
   bars    pt_dump --chrome-trace --calls: function and instructions of each call
@@ -305,9 +306,9 @@ class Comparison:
                 worst, text = off, f"{shown(pair)} {found[pair]} not {wanted[pair]}"
         self.note("caller", wrong, text)
 
-    def depths(self, deepest, got, is_one):
+    def depths(self, deepest, nested, got, is_one):
         most = max(map(len, got), default=0)
-        limit = deepest + 2 if is_one else 2 * deepest + 8
+        limit = deepest + 2 if is_one else max(2 * deepest + 8, nested + 2)
         if most > limit:
             self.note("depth", most, f"{most} frames, not {deepest}")
 
@@ -464,7 +465,7 @@ def compare(name, folder, raw, data, tools):
         exact, doubt = classed(truth.exact), classed(truth.doubt)
         found.callers(exact, doubt, got)
         found.stacks(exact, doubt, got, is_one)
-        found.depths(truth.deepest, got, is_one)
+        found.depths(truth.deepest, truth.deepest_nested, got, is_one)
         certain = truth.lines if truth.certain is None else truth.certain
         certain = [(line[0], image.name(line[1]), line[2], line[4])
                    for line in certain]

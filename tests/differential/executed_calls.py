@@ -6,10 +6,11 @@ function of the last frame is that which contains RIP: where it changes without 
 becomes one of the other function, a tail call. RSP in other memory is another stack.
 
 Some instructions have a leaf, but no certain callers: those between the load of RSP and the jump
-of a longjmp or of a switch to another stack, those of a CALL to a place in the same function, and
-those of a function that has dropped its return address. Without RSP it is not known at first which
-stack a thread has switched to: as long as another one could have continued like this, its callers
-are not certain either. `doubt` counts all these.
+of a longjmp or of a switch to another stack, those of a CALL to a place in the same function, those
+of a function that has dropped its return address, and those on a stack where another thread called
+what has not returned. Without RSP it is not known at first which stack a thread has switched to: as
+long as another one could have continued like this, its callers are
+not certain either. `doubt` counts all these.
 """
 
 import collections
@@ -37,6 +38,7 @@ class Stack:
         self.frames = [Frame(function, NEVER, ROOT)]
         self.below = below  # of a handler on a stack of its own: the interrupted stack
         self.number = number
+        self.owner = None  # the thread that was last on it
         self.suspended = []  # frames that a load of RSP has left: (low, rsp, frames)
 
 
@@ -57,6 +59,8 @@ class Calls:
         self.pushed = 0     # frames since the switch
         self.count = 0
         self.deepest = 0
+        self.entered = []  # stacks that were entered, each from the one before it
+        self.deepest_nested = 0  # frames of these
 
     # --- frames -----------------------------------------------------------------------------------
 
@@ -224,9 +228,20 @@ class Calls:
             if changed:
                 key, key_doubt = self.key()
                 self.deepest = max(self.deepest, len(key))
+                self.nest()
         self.count_one(image.function(rip), key, key_doubt or in_doubt)
         self.stack.left = rsp
         return self
+
+    def nest(self):
+        """Code that enters a new stack may return from it to the one before, as __morestack."""
+        if self.entered and self.entered[-1] is self.stack:
+            nested = sum(len(one.frames) for one in self.entered)
+            self.deepest_nested = max(self.deepest_nested, nested)
+            return
+        while self.stack in self.entered:
+            self.entered.pop()
+        self.entered.append(self.stack)
 
     def count_one(self, leaf, key, doubt):
         self.count += 1
@@ -278,6 +293,11 @@ class Calls:
         self.others = [one.frames for one in self.stacks if one is not now and one is not other and
                        one.frames[-1].function == other.frames[-1].function]
         self.pushed = 0
+        now.owner = self
+        if other.owner not in (None, self):
+            for frame in other.frames:  # this thread's trace does not have their calls
+                frame.doubt = True
+        other.owner = self
         self.stack = other
         self.switches += 1
         self.end_of_tree()

@@ -118,8 +118,10 @@ class Elf:
             if name not in (".plt", ".plt.sec", ".plt.got"):
                 continue
             code = self.code(section[3], section[5])
-            # Entries of .plt.got have 8 bytes, unless they begin with ENDBR64.
-            size = 8 if name == ".plt.got" and code[:4] != b"\xf3\x0f\x1e\xfa" else 16
+            # Entries of .plt.got have 8 bytes, unless they begin with ENDBR64, and those of a
+            # static program that is no PIE: JMP [RIP+slot], XCHG AX, AX.
+            is_short = name == ".plt.got" or code[:2] == b"\xff\x25" and code[6:8] == b"\x66\x90"
+            size = 8 if is_short and code[:4] != b"\xf3\x0f\x1e\xfa" else 16
             for at in range(0, len(code), size):
                 jump = code.find(b"\xff\x25", at, at + size)
                 if jump < 0:

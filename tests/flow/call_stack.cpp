@@ -420,12 +420,20 @@ TEST_CASE("a RET to the begin of a function begins a stack; one to a frame of it
     });
 }
 
-TEST_CASE("a jump out of code that switches stacks begins one; a jump to a frame continues it") {
-    struct switching : functions {
-        using ignores_gaps = switching;
+namespace {
 
-        constexpr auto switches_stacks(uint64_t ip) const -> bool { return ip >> 12 == 2; }
-    };
+/// Function 2000H switches stacks, and the others keep theirs.
+struct switching : functions {
+    using ignores_gaps = switching;
+
+    constexpr auto stack_use_at(uint64_t ip) const -> flow::stack_use {
+        return ip >> 12 == 2 ? flow::stack_use::switches : flow::stack_use::keeps;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a jump out of code that switches stacks begins one; a jump to a frame continues it") {
     CHECK_TWICE([](auto value) {
         frame storage[16];
         flow::stack stacks[2];
@@ -442,6 +450,143 @@ TEST_CASE("a jump out of code that switches stacks begins one; a jump to a frame
         calls.edge(jump_to(value(uint64_t{0x1015}), 0x2010));
         calls.execute(0x1015);
         return is_new && to.switches == 2 && to.change.entered == 0 && calls.depth() == 0;
+    });
+}
+
+namespace {
+
+/// 1000H calls 2000H, which begins a stack: 5000H, which calls 6000H at `from`, which calls 2000H
+/// at 6010H.
+template <class Calls>
+constexpr void begin_fiber(Calls& calls, uint64_t from) {
+    calls.edge(call_of(0x1010, 0x2000));
+    calls.execute(0x2000);
+    calls.edge({.from = 0x2010, .to = 0x5000, .kind = instruction_class::near_return});
+    calls.execute(0x5000);
+    calls.edge(call_of(from, 0x6000));
+    calls.execute(0x6000);
+    calls.edge(call_of(0x6010, 0x2000));
+    calls.execute(0x2000);
+}
+/// 2000H returns to `to`, maybe on another stack.
+template <class Calls>
+constexpr void switch_to(Calls& calls, uint64_t to) {
+    calls.edge({.from = 0x2010, .to = to, .kind = instruction_class::near_return});
+    calls.execute(to);
+}
+
+}  // namespace
+
+TEST_CASE("a RET in code that keeps the stack is a jump: PUSH and RET") {
+    CHECK_TWICE([](auto value) {
+        frame storage[16];
+        flow::stack stacks[2];
+        switching to;
+        flow::call_stack calls{storage, stacks, to};
+        calls.execute(0x1000);
+        calls.edge(call_of(0x1010, 0x3000));
+        calls.execute(0x3000);
+        calls.edge({.from = 0x3010, .to = 0x4000, .kind = instruction_class::near_return});
+        calls.execute(value(uint64_t{0x4000}));
+        bool const is_tail = to.called.frame.kind == frame_kind::tail_call && calls.depth() == 1;
+        calls.edge({.from = 0x4010, .to = 0x3020, .kind = instruction_class::near_return});
+        calls.execute(0x3020);
+        calls.edge({.from = 0x3030, .to = 0x1015, .kind = instruction_class::near_return});
+        calls.execute(0x1015);
+        return is_tail && to.switches == 0 && calls.depth() == 0;
+    });
+}
+
+TEST_CASE("fibers that continue at the same address: a RET shows which one it was") {
+    CHECK_TWICE([](auto value) {
+        frame storage[32];
+        flow::stack stacks[4];
+        switching to;
+        flow::call_stack calls{storage, stacks, to};
+        calls.execute(0x1000);
+        for (uint64_t from : {0x5010, 0x5020, 0x5030}) {
+            begin_fiber(calls, from);
+            switch_to(calls, 0x1015);
+        }
+        bool right = to.switches == 6 && calls.depth() == 0;
+        // The second one continues. The first one was left first.
+        calls.edge(call_of(0x1010, 0x2000));
+        calls.execute(0x2000);
+        switch_to(calls, 0x6015);
+        right = right && to.switches == 7 && to.change.entered == 1 && calls.size() == 1;
+        calls.edge({.from = 0x6020,
+                    .to = value(uint64_t{0x5025}),
+                    .kind = instruction_class::near_return});
+        calls.execute(0x5025);
+        right = right && to.change.entered == 2 && calls.size() == 0 && calls.depth() == 0 &&
+                to.left.frames == 2;
+        // The first one is as it was. Now the third one was left first.
+        calls.edge(call_of(0x5040, 0x2000));
+        calls.execute(0x2000);
+        switch_to(calls, 0x6015);
+        right = right && to.change.entered == 3 && calls.size() == 1;
+        calls.edge({.from = 0x6020, .to = 0x5015, .kind = instruction_class::near_return});
+        calls.execute(0x5015);
+        return right && to.change.entered == 1 && calls.size() == 0;
+    });
+}
+
+TEST_CASE("fibers that continue in the function that switches: longjmp, and a jump in it") {
+    CHECK_TWICE([](auto value) {
+        frame storage[32];
+        flow::stack stacks[4];
+        switching to;
+        flow::call_stack calls{storage, stacks, to};
+        calls.execute(0x1000);
+        begin_fiber(calls, 0x5010);
+        calls.edge(jump_to(0x1020, 0x2010));  // not to the address after the call
+        calls.execute(0x1020);
+        bool const is_back = to.switches == 2 && to.change.entered == 0 && calls.size() == 0;
+        calls.edge(call_of(0x1030, 0x2000));
+        calls.execute(0x2000);
+        calls.edge(jump_to(value(uint64_t{0x2080}), 0x2010));
+        calls.execute(0x2080);
+        return is_back && to.switches == 3 && to.change.entered == 1 && calls.size() == 2 &&
+               calls[0].after == 0x6015;
+    });
+}
+
+TEST_CASE("a signal handler that changes where the code continues returns to its function") {
+    CHECK_TWICE([](auto value) {
+        frame storage[16];
+        functions to;
+        flow::call_stack calls{storage, to};
+        call_three(calls);
+        calls.stop({.ip = 0x4010, .why = flow::stop_reason::fault});
+        calls.start(0x7000, 0);
+        calls.execute(0x7000);
+        bool const is_in = calls.depth() == 4 && to.called.frame.kind == frame_kind::event;
+        calls.edge(ret_to(0x8000));
+        calls.execute(0x8000);
+        calls.stop({.ip = 0x8010, .why = flow::stop_reason::system_call});
+        calls.start(value(uint64_t{0x4018}), 0);
+        calls.execute(0x4018);
+        return is_in && calls.depth() == 3 && calls[0].to == 0x4000;
+    });
+}
+
+TEST_CASE("the stack of the start is dropped last") {
+    CHECK_TWICE([](auto value) {
+        frame storage[32];
+        flow::stack stacks[2];
+        switching to;
+        flow::call_stack calls{storage, stacks, to};
+        calls.execute(0x1000);
+        calls.edge(call_of(0x1010, 0x2000));
+        calls.execute(0x2000);
+        for (uint64_t target : {0x5000, 0x6000, 0x7000}) {
+            switch_to(calls, target);
+            calls.edge(call_of(target + 0x10, 0x2000));
+            calls.execute(0x2000);
+        }
+        bool const is_dropped = calls.dropped_stacks() == 1;
+        switch_to(calls, value(uint64_t{0x1015}));
+        return is_dropped && to.change.entered == 0 && calls.depth() == 0;
     });
 }
 

@@ -29,15 +29,15 @@ TEST_CASE("a sink that has a report with another signature is found") {
         void returned(flow::call_return const&) {}
         auto function_at(uint64_t) -> function { return {}; }
         void switched(flow::stack_switch const&) {}
-        auto switches_stacks(uint64_t) -> bool { return false; }
+        auto stack_use_at(uint64_t) -> flow::stack_use { return {}; }
     };
     struct wrong {
         void call(flow::call const&) {}
         auto function_at(uint64_t) -> uint64_t { return 0; }
     };
     static_assert(flow::takes_calls<right> && flow::knows_functions<right>);
-    static_assert(flow::takes_switches<right> && flow::knows_stack_switches<right>);
+    static_assert(flow::takes_switches<right> && flow::knows_stack_use<right>);
     static_assert(!flow::takes_calls<wrong> && !flow::knows_functions<wrong>);
-    static_assert(!flow::takes_switches<wrong> && !flow::knows_stack_switches<wrong>);
+    static_assert(!flow::takes_switches<wrong> && !flow::knows_stack_use<wrong>);
     CHECK(sizeof(flow::detail::call_members<right>) != 0);
 }

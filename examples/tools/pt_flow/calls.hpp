@@ -36,7 +36,7 @@ public:
     virtual void end() = 0;
 
     auto function_at(std::uint64_t ip) -> flow::function { return names_.range_at(ip); }
-    auto switches_stacks(std::uint64_t ip) -> bool { return names_.switches_stacks(ip); }
+    auto stack_use_at(std::uint64_t ip) -> flow::stack_use { return names_.stack_use_at(ip); }
 
     bool is_shown = true;  ///< false outside of the times that are wanted
 

@@ -30,11 +30,17 @@ enum class stack_choice : uint8_t {
 ///
 /// A RET to an address to which the newest frame does not return is searched in the other stacks
 /// that are stored, then in all frames. A RET to the begin of a function, or to what no frame
-/// called, begins a new stack. Without storage for stacks it is a jump, as in a retpoline, whose
-/// inner CALL is no frame of the target.
+/// called, begins a new stack, unless `stack_use_at` says that it is a jump. Without storage for
+/// stacks it is a jump, as in a retpoline, whose inner CALL is no frame of the target.
+///
+/// A trace has no stack pointer. Where several stacks continue at the same address, the one that
+/// was left first is entered; as soon as it does not return to where the thread does, it is left
+/// for one that does. Up to there the callers may be those of another stack. What other threads
+/// called on a stack is not known.
 ///
 /// Shape:  frames and stacks in storage of the caller. When it is full, the stack that was left
-///         first or the oldest frame is dropped, and the depth stays correct.
+///         first, but not the one of the start, or the oldest frame is dropped. The depth stays
+///         correct.
 template <takes_calls Sink>
 class call_stack {
 public:
@@ -130,6 +136,7 @@ public:
                 frames_.now.name = number;
             }
             if (!frames_.has_stacks() || frames_.now.name == number) { return; }
+            frames_.forget_candidates();
             auto const place = frames_.find_named(number);
             auto const left = frames_.now.number;
             bool const is_new = place == flow::stack::none;
@@ -185,6 +192,7 @@ private:
     /// Leaves the newest frames.
     constexpr void leave(uint32_t count, uint64_t from, uint64_t to) {
         for (uint32_t i = 0; i < count; ++i) { frames_.pop(); }
+        if (frames_.has_left_doubt()) [[unlikely]] { frames_.forget_candidates(); }
         report_return(count, from, to);
     }
     constexpr void report_return(uint32_t count, uint64_t from, uint64_t to) {
@@ -222,9 +230,11 @@ private:
     constexpr void return_to(flow::edge const& one) {
         auto& now = frames_.now;
         if (now.size != 0 && frames_.newest().after == one.to) [[likely]] {
+            if (frames_.has_others()) [[unlikely]] { return return_among_stacks(one); }
             return leave(1, one.from, one.to);
         }
-        if (leave_other(one, false) || leave_to(one.to, one.from) || leave_other(one, true)) {
+        if (leave_candidate(one) || leave_other(one, 1) || leave_to(one.to, one.from) ||
+            leave_other(one, detail::frames::all)) {
             return;
         }
         if constexpr (knows_functions<Sink>) {
@@ -232,6 +242,12 @@ private:
             if (function.entry != 0) { return return_into(one, function); }
         }
         if (now.size == 0) { leave_root(one.from, one.to); }
+    }
+    /// A branch to where the newest frame returns, and maybe those of other stacks.
+    constexpr void return_among_stacks(flow::edge const& one) {
+        if (use_of_stack(one) == stack_use::switches && leave_other(one, 1)) { return; }
+        if (frames_.is_in_doubt()) { frames_.narrow(one.to); }
+        leave(1, one.from, one.to);
     }
     /// A RET to an address to which no frame returns, in a function that is known.
     constexpr void return_into(flow::edge const& one, flow::function const& target)
@@ -261,61 +277,153 @@ private:
             return;
         }
         if (now.size == 0 && !is_begin) { return leave_root(one.from, one.to); }
-        begin_stack(one);
+        if (use_of_stack(one) != stack_use::keeps) { begin_stack(one); }
     }
     constexpr void jump_to([[maybe_unused]] flow::edge const& one) {
         from_ = one.from;
         if constexpr (knows_functions<Sink>) {
-            if (here_.contains(one.to)) { return; }
+            if (here_.contains(one.to) && !frames_.has_others()) { return; }
             auto const target = sink_.function_at(one.to);
-            if (target.entry == 0 || target.entry == function_of_newest().entry) { return; }
+            if (target.entry == 0) { return; }
+            if (target.entry == function_of_newest().entry) {
+                return jump_in_function(target, one);
+            }
             if (target.entry != one.to) {
                 auto& now = frames_.now;
                 if (now.size != 0 && frames_.newest().after == one.to) {
-                    return leave(1, one.from, one.to);
+                    return return_among_stacks(one);
                 }
-                if (leave_other(one, false) || leave_to(one.to, one.from) ||
-                    leave_other(one, true) || leave_to_function(target, one)) {
+                if (leave_other(one, 1) || leave_to(one.to, one.from) ||
+                    leave_other(one, detail::frames::all) || leave_to_function(target, one)) {
                     return;
                 }
             }
-            if constexpr (knows_stack_switches<Sink>) {
-                if (sink_.switches_stacks(one.from)) { begin_stack(one); }
+            if (use_of_stack(one) != stack_use::switches) { return; }
+            if (target.entry != one.to &&
+                enter_function_of_other(target, one, detail::frames::all)) {
+                return;
             }
+            begin_stack(one);
         }
+    }
+    /// Code that switches stacks may continue in the same function.
+    constexpr void jump_in_function(flow::function const& target, flow::edge const& one)
+        requires knows_functions<Sink>
+    {
+        bool const switches = frames_.has_others() && target.entry != one.to &&
+                              use_of_stack(one) == stack_use::switches;
+        if (switches) { (void)enter_function_of_other(target, one, 1); }
     }
     /// Leaves the frames above the newest of a function, if it is not itself the newest.
     constexpr auto leave_to_function(flow::function const& target, flow::edge const& one) -> bool {
         if (!target.has_symbol) { return false; }
         auto& now = frames_.now;
-        uint64_t const entry = target.entry;
-        auto const count = frames_.find(
-            now, [&](flow::frame const& of) { return of.function.entry == entry; });
-        bool const is_root = count == 0 && now.dropped == 0 && now.has_root &&
-                             now.root.function.entry == entry;
-        if (count == 0 && !is_root) { return false; }
-        uint32_t const above = is_root ? now.size : count - 1;
+        auto const count = frames_.find_function(now, target.entry);
+        if (count == 0) { return false; }
+        uint32_t const above = count - 1;
         if (above != 0) { leave(above, one.from, one.to); }
         return true;
     }
-    /// Continues on another stack, with a frame that returns to the target.
-    constexpr auto leave_other(flow::edge const& one, bool is_any) -> bool {
+    /// What the code that branches does with the stack pointer. It may have jumped to the branch: a
+    /// thunk.
+    [[nodiscard]] constexpr auto use_of_stack([[maybe_unused]] flow::edge const& one) -> stack_use {
+        if constexpr (knows_stack_use<Sink>) {
+            auto use = sink_.stack_use_at(one.from);
+            uint32_t const count = frames_.now.size < 2 ? frames_.now.size : 2;
+            for (uint32_t i = 0; i < count && use == stack_use::keeps; ++i) {
+                auto const& frame = frames_.at(i);
+                if (frame.kind == frame_kind::tail_call) { use = sink_.stack_use_at(frame.from); }
+            }
+            return use;
+        }
+        return stack_use::unknown;
+    }
+    /// Continues on another stack, with a frame that returns to the target below fewer than `limit`
+    /// others.
+    constexpr auto leave_other([[maybe_unused]] flow::edge const& one,
+                               [[maybe_unused]] uint32_t limit) -> bool {
         if constexpr (takes_switches<Sink>) {
             if (choice_ == stack_choice::by_ptwrite) { return false; }
             uint32_t count = 0;
-            auto const place = frames_.find_other(one.to, is_any, count);
+            auto const find = [&](flow::stack const& in, uint32_t most) {
+                return frames_.find(
+                    in, [&](flow::frame const& of) { return of.after == one.to; }, most);
+            };
+            auto const place = frames_.find_other(find, limit, count);
             if (place == flow::stack::none) { return false; }
-            auto const left = frames_.now.number;
+            auto const& now = frames_.now;
+            bool const is_sure = now.size == 0 || !frames_.newest().is_unsure;
+            if (is_sure && use_of_stack(one) == stack_use::keeps) {
+                correct_stack(one, place, count - 1);
+                return true;
+            }
+            frames_.mark_candidates(place, find, count, true);
+            auto const left = now.number;
             frames_.enter(place);
             report_switch(one.from, one.to, left, false);
             leave(count, one.from, one.to);
+            frames_.doubt_from_here();
             return true;
         }
         return false;
     }
+    /// Continues on another stack, in its newest frame of a function, below fewer than `limit`
+    /// others.
+    constexpr auto enter_function_of_other([[maybe_unused]] flow::function const& target,
+                                           [[maybe_unused]] flow::edge const& one,
+                                           [[maybe_unused]] uint32_t limit) -> bool {
+        if constexpr (takes_switches<Sink>) {
+            if (choice_ == stack_choice::by_ptwrite || !target.has_symbol) { return false; }
+            uint32_t count = 0;
+            auto const find = [&](flow::stack const& in, uint32_t most) {
+                return frames_.find_function(in, target.entry, most);
+            };
+            auto const place = frames_.find_other(find, limit, count);
+            if (place == flow::stack::none) { return false; }
+            frames_.mark_candidates(place, find, count, false);
+            auto const left = frames_.now.number;
+            frames_.enter(place);
+            report_switch(one.from, one.to, left, false);
+            if (count != 1) { leave(count - 1, one.from, one.to); }
+            frames_.doubt_from_here();
+            return true;
+        }
+        return false;
+    }
+    /// A RET to an address to which another stack would return, if that one executed since the last
+    /// switch: it does.
+    constexpr auto leave_candidate([[maybe_unused]] flow::edge const& one) -> bool {
+        if constexpr (takes_switches<Sink>) {
+            if (!frames_.is_in_doubt()) { return false; }
+            auto const place = frames_.find_candidate(one.to);
+            if (place == flow::stack::none) { return false; }
+            correct_stack(one, place, frames_.above_next(place));
+            return true;
+        }
+        return false;
+    }
+    /// It was not this stack that was entered, but that at `place`, which returns from the frame
+    /// below `count` others. These belong to this one.
+    constexpr void correct_stack(flow::edge const& one, uint32_t place, uint32_t count)
+        requires takes_switches<Sink>
+    {
+        auto& now = frames_.now;
+        frames_.choose(place, one.to);
+        frames_.take_frames(place, count, [&](flow::frame const& of) {
+            ++now.depth;
+            sink_.call(call{of, now.depth, when_});
+        });
+        auto const left = now.number;
+        frames_.enter(place);
+        report_switch(one.from, one.to, left, false);
+        frames_.pop();
+        report_return(count + 1, one.from, one.to);
+        frames_.doubt_from_here();
+    }
     constexpr void begin_stack([[maybe_unused]] flow::edge const& one) {
         if constexpr (takes_switches<Sink>) {
             if (!frames_.has_stacks() || choice_ == stack_choice::by_ptwrite) { return; }
+            frames_.forget_candidates();
             auto const left = frames_.now.number;
             frames_.enter_new(0);
             report_switch(one.from, one.to, left, true);
@@ -440,11 +548,22 @@ private:
         if (is_same && is_next(ip)) { return; }
         if (leave_to(ip, 0)) { return; }
         if (is_same && !stop_.may_move) {
+            if (return_to_interrupted(ip)) { return; }
             return push(flow::frame{
                 .from = stop_.ip, .to = ip, .after = stop_.ip, .kind = frame_kind::event});
         }
         is_unseen_ = true;
         here_ = {};
+    }
+    /// Tracing begins within an interrupted function: a signal handler has changed where it
+    /// continues. A handler itself begins at its first instruction.
+    constexpr auto return_to_interrupted([[maybe_unused]] uint64_t ip) -> bool {
+        if constexpr (knows_functions<Sink>) {
+            auto const function = sink_.function_at(ip);
+            return function.entry != 0 && function.entry != ip &&
+                   leave_to_function(function, {.to = ip});
+        }
+        return false;
     }
     /// Tracing began at the instruction at which it had ended, or at one near it: the kernel
     /// repeats a system call, or mends what a fault broke.

@@ -63,6 +63,17 @@ struct stack {
     int64_t depth = 0;     ///< open frames minus those of before that have returned
     uint64_t name = 0;     ///< of `stack_choice::by_ptwrite`: the payload
     uint64_t left_at = 0;  ///< the number of the switch that left it
+    /// Not 0: it may be the one that executes, since all returns after the last switch fit it, too.
+    /// It would have this number of frames now. `next` is the newest of them.
+    uint32_t kept = 0;
+    uint32_t next = none;
+};
+
+/// What code does with the stack pointer.
+enum class stack_use : uint8_t {
+    unknown,
+    keeps,     ///< it pushes, pops, and reserves bytes
+    switches,  ///< it loads another stack pointer, as swapcontext and longjmp do
 };
 
 /// A call, and the depth inside of it.
@@ -111,10 +122,10 @@ struct switched_name {
     template <class Type>
     static auto find() -> decltype(&Type::switched);
 };
-struct switches_stacks_name {
-    int switches_stacks;
+struct stack_use_at_name {
+    int stack_use_at;
     template <class Type>
-    static auto find() -> decltype(&Type::switches_stacks);
+    static auto find() -> decltype(&Type::stack_use_at);
 };
 
 }  // namespace detail
@@ -132,11 +143,12 @@ concept knows_functions = requires(Sink& sink, uint64_t ip) {
 };
 template <class Sink>
 concept takes_switches = requires(Sink& sink, stack_switch const& one) { sink.switched(one); };
-/// `switches_stacks(ip)`: the code at an address switches stacks, as swapcontext does. A branch in
-/// it to what is no return begins a new stack, even if it is a jump.
+/// `stack_use_at(ip)`: what the function with a RET or jump at this address does before it. A branch
+/// to what is no return begins a new stack if it `switches`, also if it is a jump; it is a jump if
+/// it `keeps` the stack, also if it is a RET.
 template <class Sink>
-concept knows_stack_switches = requires(Sink& sink, uint64_t ip) {
-    { sink.switches_stacks(ip) } -> same_as<bool>;
+concept knows_stack_use = requires(Sink& sink, uint64_t ip) {
+    { sink.stack_use_at(ip) } -> same_as<stack_use>;
 };
 
 namespace detail {
@@ -149,8 +161,9 @@ struct call_members {
                   "ptspec::flow::function`");
     static_assert(takes_switches<Sink> || !has_member<Sink, switched_name>,
                   "the switched of a sink is `void switched(ptspec::flow::stack_switch const&)`");
-    static_assert(knows_stack_switches<Sink> || !has_member<Sink, switches_stacks_name>,
-                  "the switches_stacks of a sink is `auto switches_stacks(uint64_t) -> bool`");
+    static_assert(knows_stack_use<Sink> || !has_member<Sink, stack_use_at_name>,
+                  "the stack_use_at of a sink is `auto stack_use_at(uint64_t) -> "
+                  "ptspec::flow::stack_use`");
 };
 
 }  // namespace detail

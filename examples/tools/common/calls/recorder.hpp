@@ -157,7 +157,7 @@ private:
         void returned(flow::call_return const& one) { to.leave(of, one); }
         void switched(flow::stack_switch const& one) { to.change_stack(of, one); }
         auto function_at(std::uint64_t ip) -> flow::function { return of.names.range_at(ip); }
-        auto switches_stacks(std::uint64_t ip) -> bool { return of.names.switches_stacks(ip); }
+        auto stack_use_at(std::uint64_t ip) -> flow::stack_use { return of.names.stack_use_at(ip); }
     };
     /// A frame of a stack that does not execute.
     struct left_frame {

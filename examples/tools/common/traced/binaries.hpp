@@ -108,6 +108,7 @@ public:
         auto const moved = load_offset(*from->elf, of);
         if (!moved) { return; }
         to.add(*from->elf, *moved);
+        to.add_code(*from->elf, *moved);
         if (debugging != nullptr && debugging->elf) { to.add(*debugging->elf, *moved); }
     }
     /// A mapped file, with all its segments if it is known.

@@ -56,6 +56,7 @@ public:
     }
     /// Functions, sorted by address, one for each address.
     [[nodiscard]] auto symbols() const -> std::vector<elf_symbol> const& { return symbols_; }
+    [[nodiscard]] auto is_64_bit_code() const -> bool { return is_x64_; }
     /// ET_DYN: a PIE or a shared object, which may be loaded at any address.
     [[nodiscard]] auto is_relocatable() const -> bool { return type_ == 3; }
     /// ET_CORE: an image of memory, as /proc/kcore.

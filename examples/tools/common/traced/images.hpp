@@ -52,6 +52,7 @@ public:
         auto const [first, end] = found->range();
         modules_.push_back({path, first + offset, end - first});
         names_.add(*found, offset);
+        names_.add_code(*found, offset);
     }
     /// Pages of 4096 bytes one after the other, and a text file with the address of each: a line
     /// `0xADDRESS`, with ` unmapped` after it if the page is absent.

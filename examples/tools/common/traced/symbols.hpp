@@ -3,6 +3,7 @@
 
 #include "../numbers.hpp"
 #include "elf.hpp"
+#include "stack_use.hpp"
 
 #include <ptspec/flow/frame.hpp>
 
@@ -32,6 +33,13 @@ public:
             added.address += offset;
             added.name = tool::one_line(one.name);
             if (added.part_of) { *added.part_of += offset; }
+        }
+    }
+    /// Adds the code of a file, whose bytes it borrows.
+    void add_code(elf_file const& of, std::uint64_t offset) {
+        for (auto const& one : of.segments()) {
+            if (!one.is_executable || one.bytes.empty()) { continue; }
+            code_[one.address + offset] = {one.bytes, of.is_64_bit_code()};
         }
     }
     void add_function(elf_symbol const& one) { all_.push_back(one); }
@@ -134,6 +142,18 @@ public:
         return other;
     }
 
+    /// The code from an address on, up to another one or to the end of what is known.
+    [[nodiscard]] auto code_at(std::uint64_t address, std::uint64_t end) const -> code_part {
+        auto next = code_.upper_bound(address);
+        if (next == code_.begin()) { return {}; }
+        auto const& [start, found] = *--next;
+        auto const at = address - start;
+        if (at >= found.bytes.size()) { return {}; }
+        auto const rest = found.bytes.from(static_cast<std::size_t>(at));
+        auto const size = std::min<std::uint64_t>(rest.size(), end - address);
+        return {address, rest.first(static_cast<std::size_t>(size)), found.is_64_bit};
+    }
+
 private:
     static void set_begin(function_range& of, std::uint64_t begin) {
         of.begin = begin;
@@ -207,7 +227,13 @@ private:
         end_up_to(~std::uint64_t{0});
     }
 
+    struct code {
+        byte_view bytes{};
+        bool is_64_bit = true;
+    };
+
     std::vector<elf_symbol> all_{};
+    std::map<std::uint64_t, code> code_{};
     std::vector<range> ranges_{};
     std::map<std::uint64_t, file> files_{};
     symbols const* kernel_ = nullptr;
@@ -236,16 +262,24 @@ public:
         last_ = &kept;
         return kept;
     }
-    /// Whether the code at an address switches between stacks, by the names that C libraries,
-    /// runtimes and libraries of fibers give it.
-    auto switches_stacks(std::uint64_t address) -> bool {
+    /// What the function with a branch at an address does with the stack pointer before it: by the
+    /// names of C libraries, runtimes and libraries of fibers, or by its code.
+    auto stack_use_at(std::uint64_t address) -> flow::stack_use {
         constexpr std::string_view known[] = {
             "swapcontext",   "__swapcontext",     "setcontext",    "__setcontext",
             "jump_fcontext", "ontop_fcontext",    "coro_transfer", "runtime.gogo",
             "gogo",          "runtime.gogo.abi0", "runtime.mcall", "runtime.mcall.abi0",
         };
-        auto const* const found = range_at(address).symbol;
-        return found != nullptr && std::ranges::find(known, found->name) != std::end(known);
+        auto& kept = uses_[address % uses_.size()];
+        if (kept.address == address) { return kept.use; }
+        auto const& of = range_at(address);
+        bool const is_known = of.symbol != nullptr &&
+                              std::ranges::find(known, of.symbol->name) != std::end(known);
+        kept = {address, is_known ? flow::stack_use::switches
+                         : of.symbol == nullptr
+                             ? flow::stack_use::unknown
+                             : traced::stack_use_at(of_.code_at(of.begin, of.end), address)};
+        return kept.use;
     }
 
 private:
@@ -261,7 +295,13 @@ private:
                                          : found->name + "+" + tool::hex(address - found->address);
     }
 
+    struct known_use {
+        std::uint64_t address = 0;
+        flow::stack_use use = flow::stack_use::unknown;
+    };
+
     symbols const& of_;
+    std::vector<known_use> uses_ = std::vector<known_use>(1024);
     std::unordered_map<std::uint64_t, std::string> kept_{};
     std::vector<function_range> ranges_ = std::vector<function_range>(1024);
     function_range const* last_ = ranges_.data();

@@ -7,7 +7,7 @@
 namespace ptspec::flow::detail {
 
 /// The storage of frames, and of the stacks that do not execute. When it is full, the stack that
-/// was left first is dropped, or else the oldest frame of the only stack.
+/// was left first is dropped, that of the start last, or else the oldest frame of the only stack.
 class frames {
 public:
     constexpr frames(flow::frame* storage, size_t max_frames, flow::stack* stacks,
@@ -23,6 +23,8 @@ public:
         now.is_used = true;
     }
 
+    static constexpr uint32_t all = ~uint32_t{0};
+
     /// The stack that executes.
     flow::stack now{};
 
@@ -33,11 +35,14 @@ public:
         for (; i != 0; --i) { index = frames_[index].caller; }
         return frames_[index];
     }
-    /// The number of frames above the newest of a stack that fits, plus 1; 0: none fits.
+    /// The number of frames above the newest of a stack that fits, plus 1; 0: none of the `limit`
+    /// newest fits.
     template <class Fits>
-    [[nodiscard]] constexpr auto find(flow::stack const& in, Fits const& fits) const -> uint32_t {
+    [[nodiscard]] constexpr auto find(flow::stack const& in, Fits const& fits,
+                                      uint32_t limit = all) const -> uint32_t {
         uint32_t index = in.newest;
-        for (uint32_t i = 0; i < in.size; ++i) {
+        uint32_t const last = in.size < limit ? in.size : limit;
+        for (uint32_t i = 0; i < last; ++i) {
             if (fits(frames_[index])) { return i + 1; }
             index = frames_[index].caller;
         }
@@ -45,22 +50,33 @@ public:
     }
     [[nodiscard]] constexpr auto dropped_stacks() const noexcept -> uint64_t { return dropped_; }
     [[nodiscard]] constexpr auto has_stacks() const noexcept -> bool { return max_stacks_ != 0; }
-    /// Finds a frame of another stack that returns to `ip`: the newest of one of them, or any if
-    /// `is_any`. Returns the place of the stack; `stack::none`: there is none.
-    [[nodiscard]] constexpr auto find_other(uint64_t ip, bool is_any, uint32_t& count) const
+    /// Whether there may be other stacks.
+    [[nodiscard]] constexpr auto has_others() const noexcept -> bool { return switches_ != 0; }
+    /// The same for a frame of a function. The root counts as the oldest frame.
+    [[nodiscard]] constexpr auto find_function(flow::stack const& in, uint64_t entry,
+                                               uint32_t limit = all) const -> uint32_t {
+        auto const count = find(
+            in, [&](flow::frame const& of) { return of.function.entry == entry; }, limit);
+        if (count != 0 || in.size >= limit || in.dropped != 0 || !in.has_root) { return count; }
+        return in.root.function.entry == entry ? in.size + 1 : 0;
+    }
+    /// Finds another stack by `find(stack, limit)`, which returns the number of frames above the
+    /// one that is wanted, plus 1, or 0: the stack with the fewest; of several, the one that was
+    /// left first. Sets `count` to the result. Returns the place of the stack; `stack::none`: none.
+    template <class Find>
+    [[nodiscard]] constexpr auto find_other(Find const& find, uint32_t limit, uint32_t& count) const
         -> uint32_t {
+        uint32_t place = flow::stack::none;
         for (uint32_t i = 0; i < max_stacks_; ++i) {
-            flow::stack const& one = stacks_[i];
-            if (!one.is_used || one.size == 0) { continue; }
-            if (frames_[one.newest].after == ip) {
-                count = 1;
-                return i;
-            }
-            if (!is_any) { continue; }
-            count = find(one, [&](flow::frame const& of) { return of.after == ip; });
-            if (count != 0) { return i; }
+            if (!stacks_[i].is_used) { continue; }
+            uint32_t const found = find(stacks_[i], limit);
+            if (found == 0) { continue; }
+            bool const is_better = place == flow::stack::none || found < limit ||
+                                   stacks_[i].left_at < stacks_[place].left_at;
+            if (is_better) { place = i; }
+            limit = count = found;
         }
-        return flow::stack::none;
+        return place;
     }
     /// The place of the stack with this name.
     [[nodiscard]] constexpr auto find_named(uint64_t name) const noexcept -> uint32_t {
@@ -76,7 +92,7 @@ public:
         now = stacks_[place];
         stacks_[place] = left;
     }
-    /// Continues on a new stack: in the place of one that is not used, or that was left first.
+    /// Continues on a new stack: in the place of one that is not used, or that is dropped first.
     constexpr void enter_new(uint64_t name) noexcept {
         uint32_t place = 0;
         for (uint32_t i = 0; i < max_stacks_; ++i) {
@@ -84,12 +100,95 @@ public:
                 place = i;
                 break;
             }
-            if (stacks_[i].left_at < stacks_[place].left_at) { place = i; }
+            if (drops_before(stacks_[i], stacks_[place])) { place = i; }
         }
         drop(stacks_[place]);
         enter(place);
         now.is_used = true;
         now.name = name;
+    }
+
+    // ------------------------------------------------------------------------------ candidates
+
+    /// Marks the other stacks that may be the one at `place`, by `find` and its result. If
+    /// `has_returned`, the frame that was found is left, too. Call it before `enter`, and
+    /// `doubt_from_here` after the frames above were left.
+    template <class Find>
+    constexpr void mark_candidates(uint32_t place, Find const& find, uint32_t count,
+                                   bool has_returned) {
+        forget_candidates();
+        for (uint32_t i = 0; i < max_stacks_; ++i) {
+            flow::stack& one = stacks_[i];
+            if (i == place || !one.is_used || find(one, count) != count || count > one.size) {
+                continue;
+            }
+            one.next = one.newest;
+            for (uint32_t above = 1; above < count; ++above) {
+                one.next = frames_[one.next].caller;
+            }
+            one.kept = one.size - (count - 1);
+            ++candidates_;
+            if (has_returned) { return_from_next(one); }
+        }
+    }
+    /// All frames of the stack that executes were called before the switch.
+    constexpr void doubt_from_here() noexcept { base_ = candidates_ != 0 ? now.size + 1 : 0; }
+    constexpr void forget_candidates() noexcept {
+        base_ = 0;
+        for (uint32_t i = 0; candidates_ != 0 && i < max_stacks_; ++i) { forget(stacks_[i]); }
+    }
+    /// Whether the newest frame was called before the switch, and another stack may be the one that
+    /// executes.
+    [[nodiscard]] constexpr auto is_in_doubt() const noexcept -> bool {
+        return now.size + 1 == base_;
+    }
+    /// Whether frames of before the switch were left otherwise than by their returns.
+    [[nodiscard]] constexpr auto has_left_doubt() const noexcept -> bool {
+        return now.size + 1 < base_;
+    }
+    /// The newest frame, which is in doubt, returns to `ip`.
+    constexpr void narrow(uint64_t ip) noexcept {
+        for (uint32_t i = 0; i < max_stacks_; ++i) {
+            flow::stack& one = stacks_[i];
+            if (one.kept == 0) { continue; }
+            frames_[one.next].after == ip ? return_from_next(one) : forget(one);
+        }
+        base_ = candidates_ != 0 ? base_ - 1 : 0;
+    }
+    /// The place of a candidate that returns to `ip`; `stack::none`: there is none.
+    [[nodiscard]] constexpr auto find_candidate(uint64_t ip) const noexcept -> uint32_t {
+        for (uint32_t i = 0; candidates_ != 0 && i < max_stacks_; ++i) {
+            if (stacks_[i].kept != 0 && frames_[stacks_[i].next].after == ip) { return i; }
+        }
+        return flow::stack::none;
+    }
+    /// The stack at a place is no candidate: it is the one that executes, and returns to `ip`.
+    constexpr void choose(uint32_t place, uint64_t ip) noexcept {
+        forget(stacks_[place]);
+        is_in_doubt() ? narrow(ip) : forget_candidates();
+    }
+    /// The number of frames above the one that a candidate would return from.
+    [[nodiscard]] constexpr auto above_next(uint32_t place) const noexcept -> uint32_t {
+        return stacks_[place].size - stacks_[place].kept;
+    }
+    /// Moves the `count` newest frames of the stack at a place to the one that executes, after
+    /// `report(frame)` for each, the oldest first.
+    template <class Report>
+    constexpr void take_frames(uint32_t place, uint32_t count, Report const& report) {
+        if (count == 0) { return; }
+        flow::stack& from = stacks_[place];
+        uint32_t first = from.newest;
+        for (uint32_t i = 1; i < count; ++i) { first = frames_[first].caller; }
+        uint32_t const newest = frames_[first].caller;
+        for (uint32_t i = 0, at = first; i < count; ++i, at = frames_[at].callee) {
+            report(frames_[at]);
+        }
+        frames_[first].caller = now.newest;
+        (now.size == 0 ? now.oldest : frames_[now.newest].callee) = first;
+        now.newest = from.newest;
+        now.size += count;
+        from.newest = newest;
+        from.size -= count;
     }
 
     constexpr void push(flow::frame const& one) noexcept {
@@ -119,6 +218,12 @@ public:
     }
 
 private:
+    /// Threads return to the stack of their start at the end: it is dropped last.
+    [[nodiscard]] static constexpr auto drops_before(flow::stack const& one,
+                                                     flow::stack const& other) noexcept -> bool {
+        bool const is_first = one.number == 0;
+        return is_first == (other.number == 0) ? one.left_at < other.left_at : !is_first;
+    }
     constexpr auto take_place() noexcept -> uint32_t {
         if (free_ == flow::stack::none && used_ == max_frames_) { make_room(); }
         if (free_ == flow::stack::none) { return used_++; }
@@ -135,18 +240,29 @@ private:
         for (uint32_t i = 0; i < max_stacks_; ++i) {
             bool const has_frames = stacks_[i].is_used && stacks_[i].size != 0;
             if (has_frames &&
-                (first == flow::stack::none || stacks_[i].left_at < stacks_[first].left_at)) {
+                (first == flow::stack::none || drops_before(stacks_[i], stacks_[first]))) {
                 first = i;
             }
         }
         if (first != flow::stack::none) { return drop(stacks_[first]); }
+        if (base_ > 1) { --base_; }
         uint32_t const index = now.oldest;
         now.oldest = frames_[index].callee;
         --now.size;
         ++now.dropped;
         give_back(index);
     }
+    constexpr void forget(flow::stack& one) noexcept {
+        candidates_ -= one.kept != 0 ? 1 : 0;
+        one.kept = 0;
+    }
+    constexpr void return_from_next(flow::stack& one) noexcept {
+        if (one.kept == 1) { return forget(one); }
+        --one.kept;
+        one.next = frames_[one.next].caller;
+    }
     constexpr void drop(flow::stack& one) noexcept {
+        forget(one);
         dropped_ += one.is_used ? 1 : 0;
         for (; one.size != 0; --one.size) {
             uint32_t const index = one.newest;
@@ -166,6 +282,10 @@ private:
     uint32_t free_ = flow::stack::none;
     uint64_t switches_ = 0;
     uint64_t dropped_ = 0;
+    uint32_t candidates_ = 0;  ///< stacks that may be the one that executes
+    /// The frames of the stack that executes, without those that were called since the switch, plus
+    /// 1; 0: there are no candidates.
+    uint32_t base_ = 0;
 };
 
 }  // namespace ptspec::flow::detail
