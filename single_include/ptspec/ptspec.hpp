@@ -22260,12 +22260,10 @@ inline constexpr model_kind_info model_kinds[] = {
 }
 
 /// The kind of a processor, by its generation. A generation that no trace shows has the latest kind
-/// of its line, of P-cores or of Atom processors. Without a signature the kind is `skylake`.
+/// of its line, of P-cores or of Atom processors.
 ///
 /// Source: GEN-009.
-[[nodiscard]] constexpr auto model_kind_of(reg::cpuid_01h_eax signature) noexcept -> model_kind {
-    if (signature.raw == 0) { return model_kind::skylake; }
-    auto const model = cpu::model_of(signature);
+[[nodiscard]] constexpr auto model_kind_of(cpu::cpu_model const& model) noexcept -> model_kind {
     if (model.family != 6) { return model_kind::icelake; }
     // clang-format off
     switch (model.model) {
@@ -22279,6 +22277,11 @@ inline constexpr model_kind_info model_kinds[] = {
         default: return model_kind::icelake;
     }
     // clang-format on
+}
+/// The same for a signature. Without one the kind is `skylake`.
+[[nodiscard]] constexpr auto model_kind_of(reg::cpuid_01h_eax signature) noexcept -> model_kind {
+    if (signature.raw == 0) { return model_kind::skylake; }
+    return model_kind_of(cpu::model_of(signature));
 }
 /// The same for a logical processor. The E-cores of a hybrid processor have the model of its
 /// P-cores, and enumerate LIP as Atom processors do.
@@ -31105,6 +31108,17 @@ struct stack {
     int64_t depth = 0;     ///< open frames minus those of before that have returned
     uint64_t name = 0;     ///< of `stack_choice::by_ptwrite`: the payload
     uint64_t left_at = 0;  ///< the number of the switch that left it
+    /// Not 0: it may be the one that executes, since all returns after the last switch fit it, too.
+    /// It would have this number of frames now. `next` is the newest of them.
+    uint32_t kept = 0;
+    uint32_t next = none;
+};
+
+/// What code does with the stack pointer.
+enum class stack_use : uint8_t {
+    unknown,
+    keeps,     ///< it pushes, pops, and reserves bytes
+    switches,  ///< it loads another stack pointer, as swapcontext and longjmp do
 };
 
 /// A call, and the depth inside of it.
@@ -31153,10 +31167,10 @@ struct switched_name {
     template <class Type>
     static auto find() -> decltype(&Type::switched);
 };
-struct switches_stacks_name {
-    int switches_stacks;
+struct stack_use_at_name {
+    int stack_use_at;
     template <class Type>
-    static auto find() -> decltype(&Type::switches_stacks);
+    static auto find() -> decltype(&Type::stack_use_at);
 };
 
 }  // namespace detail
@@ -31174,11 +31188,12 @@ concept knows_functions = requires(Sink& sink, uint64_t ip) {
 };
 template <class Sink>
 concept takes_switches = requires(Sink& sink, stack_switch const& one) { sink.switched(one); };
-/// `switches_stacks(ip)`: the code at an address switches stacks, as swapcontext does. A branch in
-/// it to what is no return begins a new stack, even if it is a jump.
+/// `stack_use_at(ip)`: what the function with a RET or jump at this address does before it. A branch
+/// to what is no return begins a new stack if it `switches`, also if it is a jump; it is a jump if
+/// it `keeps` the stack, also if it is a RET.
 template <class Sink>
-concept knows_stack_switches = requires(Sink& sink, uint64_t ip) {
-    { sink.switches_stacks(ip) } -> same_as<bool>;
+concept knows_stack_use = requires(Sink& sink, uint64_t ip) {
+    { sink.stack_use_at(ip) } -> same_as<stack_use>;
 };
 
 namespace detail {
@@ -31191,8 +31206,9 @@ struct call_members {
                   "ptspec::flow::function`");
     static_assert(takes_switches<Sink> || !has_member<Sink, switched_name>,
                   "the switched of a sink is `void switched(ptspec::flow::stack_switch const&)`");
-    static_assert(knows_stack_switches<Sink> || !has_member<Sink, switches_stacks_name>,
-                  "the switches_stacks of a sink is `auto switches_stacks(uint64_t) -> bool`");
+    static_assert(knows_stack_use<Sink> || !has_member<Sink, stack_use_at_name>,
+                  "the stack_use_at of a sink is `auto stack_use_at(uint64_t) -> "
+                  "ptspec::flow::stack_use`");
 };
 
 }  // namespace detail
@@ -31558,7 +31574,7 @@ private:
 namespace ptspec::flow::detail {
 
 /// The storage of frames, and of the stacks that do not execute. When it is full, the stack that
-/// was left first is dropped, or else the oldest frame of the only stack.
+/// was left first is dropped, that of the start last, or else the oldest frame of the only stack.
 class frames {
 public:
     constexpr frames(flow::frame* storage, size_t max_frames, flow::stack* stacks,
@@ -31574,6 +31590,8 @@ public:
         now.is_used = true;
     }
 
+    static constexpr uint32_t all = ~uint32_t{0};
+
     /// The stack that executes.
     flow::stack now{};
 
@@ -31584,11 +31602,14 @@ public:
         for (; i != 0; --i) { index = frames_[index].caller; }
         return frames_[index];
     }
-    /// The number of frames above the newest of a stack that fits, plus 1; 0: none fits.
+    /// The number of frames above the newest of a stack that fits, plus 1; 0: none of the `limit`
+    /// newest fits.
     template <class Fits>
-    [[nodiscard]] constexpr auto find(flow::stack const& in, Fits const& fits) const -> uint32_t {
+    [[nodiscard]] constexpr auto find(flow::stack const& in, Fits const& fits,
+                                      uint32_t limit = all) const -> uint32_t {
         uint32_t index = in.newest;
-        for (uint32_t i = 0; i < in.size; ++i) {
+        uint32_t const last = in.size < limit ? in.size : limit;
+        for (uint32_t i = 0; i < last; ++i) {
             if (fits(frames_[index])) { return i + 1; }
             index = frames_[index].caller;
         }
@@ -31596,22 +31617,33 @@ public:
     }
     [[nodiscard]] constexpr auto dropped_stacks() const noexcept -> uint64_t { return dropped_; }
     [[nodiscard]] constexpr auto has_stacks() const noexcept -> bool { return max_stacks_ != 0; }
-    /// Finds a frame of another stack that returns to `ip`: the newest of one of them, or any if
-    /// `is_any`. Returns the place of the stack; `stack::none`: there is none.
-    [[nodiscard]] constexpr auto find_other(uint64_t ip, bool is_any, uint32_t& count) const
+    /// Whether there may be other stacks.
+    [[nodiscard]] constexpr auto has_others() const noexcept -> bool { return switches_ != 0; }
+    /// The same for a frame of a function. The root counts as the oldest frame.
+    [[nodiscard]] constexpr auto find_function(flow::stack const& in, uint64_t entry,
+                                               uint32_t limit = all) const -> uint32_t {
+        auto const count = find(
+            in, [&](flow::frame const& of) { return of.function.entry == entry; }, limit);
+        if (count != 0 || in.size >= limit || in.dropped != 0 || !in.has_root) { return count; }
+        return in.root.function.entry == entry ? in.size + 1 : 0;
+    }
+    /// Finds another stack by `find(stack, limit)`, which returns the number of frames above the
+    /// one that is wanted, plus 1, or 0: the stack with the fewest; of several, the one that was
+    /// left first. Sets `count` to the result. Returns the place of the stack; `stack::none`: none.
+    template <class Find>
+    [[nodiscard]] constexpr auto find_other(Find const& find, uint32_t limit, uint32_t& count) const
         -> uint32_t {
+        uint32_t place = flow::stack::none;
         for (uint32_t i = 0; i < max_stacks_; ++i) {
-            flow::stack const& one = stacks_[i];
-            if (!one.is_used || one.size == 0) { continue; }
-            if (frames_[one.newest].after == ip) {
-                count = 1;
-                return i;
-            }
-            if (!is_any) { continue; }
-            count = find(one, [&](flow::frame const& of) { return of.after == ip; });
-            if (count != 0) { return i; }
+            if (!stacks_[i].is_used) { continue; }
+            uint32_t const found = find(stacks_[i], limit);
+            if (found == 0) { continue; }
+            bool const is_better = place == flow::stack::none || found < limit ||
+                                   stacks_[i].left_at < stacks_[place].left_at;
+            if (is_better) { place = i; }
+            limit = count = found;
         }
-        return flow::stack::none;
+        return place;
     }
     /// The place of the stack with this name.
     [[nodiscard]] constexpr auto find_named(uint64_t name) const noexcept -> uint32_t {
@@ -31627,7 +31659,7 @@ public:
         now = stacks_[place];
         stacks_[place] = left;
     }
-    /// Continues on a new stack: in the place of one that is not used, or that was left first.
+    /// Continues on a new stack: in the place of one that is not used, or that is dropped first.
     constexpr void enter_new(uint64_t name) noexcept {
         uint32_t place = 0;
         for (uint32_t i = 0; i < max_stacks_; ++i) {
@@ -31635,12 +31667,95 @@ public:
                 place = i;
                 break;
             }
-            if (stacks_[i].left_at < stacks_[place].left_at) { place = i; }
+            if (drops_before(stacks_[i], stacks_[place])) { place = i; }
         }
         drop(stacks_[place]);
         enter(place);
         now.is_used = true;
         now.name = name;
+    }
+
+    // ------------------------------------------------------------------------------ candidates
+
+    /// Marks the other stacks that may be the one at `place`, by `find` and its result. If
+    /// `has_returned`, the frame that was found is left, too. Call it before `enter`, and
+    /// `doubt_from_here` after the frames above were left.
+    template <class Find>
+    constexpr void mark_candidates(uint32_t place, Find const& find, uint32_t count,
+                                   bool has_returned) {
+        forget_candidates();
+        for (uint32_t i = 0; i < max_stacks_; ++i) {
+            flow::stack& one = stacks_[i];
+            if (i == place || !one.is_used || find(one, count) != count || count > one.size) {
+                continue;
+            }
+            one.next = one.newest;
+            for (uint32_t above = 1; above < count; ++above) {
+                one.next = frames_[one.next].caller;
+            }
+            one.kept = one.size - (count - 1);
+            ++candidates_;
+            if (has_returned) { return_from_next(one); }
+        }
+    }
+    /// All frames of the stack that executes were called before the switch.
+    constexpr void doubt_from_here() noexcept { base_ = candidates_ != 0 ? now.size + 1 : 0; }
+    constexpr void forget_candidates() noexcept {
+        base_ = 0;
+        for (uint32_t i = 0; candidates_ != 0 && i < max_stacks_; ++i) { forget(stacks_[i]); }
+    }
+    /// Whether the newest frame was called before the switch, and another stack may be the one that
+    /// executes.
+    [[nodiscard]] constexpr auto is_in_doubt() const noexcept -> bool {
+        return now.size + 1 == base_;
+    }
+    /// Whether frames of before the switch were left otherwise than by their returns.
+    [[nodiscard]] constexpr auto has_left_doubt() const noexcept -> bool {
+        return now.size + 1 < base_;
+    }
+    /// The newest frame, which is in doubt, returns to `ip`.
+    constexpr void narrow(uint64_t ip) noexcept {
+        for (uint32_t i = 0; i < max_stacks_; ++i) {
+            flow::stack& one = stacks_[i];
+            if (one.kept == 0) { continue; }
+            frames_[one.next].after == ip ? return_from_next(one) : forget(one);
+        }
+        base_ = candidates_ != 0 ? base_ - 1 : 0;
+    }
+    /// The place of a candidate that returns to `ip`; `stack::none`: there is none.
+    [[nodiscard]] constexpr auto find_candidate(uint64_t ip) const noexcept -> uint32_t {
+        for (uint32_t i = 0; candidates_ != 0 && i < max_stacks_; ++i) {
+            if (stacks_[i].kept != 0 && frames_[stacks_[i].next].after == ip) { return i; }
+        }
+        return flow::stack::none;
+    }
+    /// The stack at a place is no candidate: it is the one that executes, and returns to `ip`.
+    constexpr void choose(uint32_t place, uint64_t ip) noexcept {
+        forget(stacks_[place]);
+        is_in_doubt() ? narrow(ip) : forget_candidates();
+    }
+    /// The number of frames above the one that a candidate would return from.
+    [[nodiscard]] constexpr auto above_next(uint32_t place) const noexcept -> uint32_t {
+        return stacks_[place].size - stacks_[place].kept;
+    }
+    /// Moves the `count` newest frames of the stack at a place to the one that executes, after
+    /// `report(frame)` for each, the oldest first.
+    template <class Report>
+    constexpr void take_frames(uint32_t place, uint32_t count, Report const& report) {
+        if (count == 0) { return; }
+        flow::stack& from = stacks_[place];
+        uint32_t first = from.newest;
+        for (uint32_t i = 1; i < count; ++i) { first = frames_[first].caller; }
+        uint32_t const newest = frames_[first].caller;
+        for (uint32_t i = 0, at = first; i < count; ++i, at = frames_[at].callee) {
+            report(frames_[at]);
+        }
+        frames_[first].caller = now.newest;
+        (now.size == 0 ? now.oldest : frames_[now.newest].callee) = first;
+        now.newest = from.newest;
+        now.size += count;
+        from.newest = newest;
+        from.size -= count;
     }
 
     constexpr void push(flow::frame const& one) noexcept {
@@ -31670,6 +31785,12 @@ public:
     }
 
 private:
+    /// Threads return to the stack of their start at the end: it is dropped last.
+    [[nodiscard]] static constexpr auto drops_before(flow::stack const& one,
+                                                     flow::stack const& other) noexcept -> bool {
+        bool const is_first = one.number == 0;
+        return is_first == (other.number == 0) ? one.left_at < other.left_at : !is_first;
+    }
     constexpr auto take_place() noexcept -> uint32_t {
         if (free_ == flow::stack::none && used_ == max_frames_) { make_room(); }
         if (free_ == flow::stack::none) { return used_++; }
@@ -31686,18 +31807,29 @@ private:
         for (uint32_t i = 0; i < max_stacks_; ++i) {
             bool const has_frames = stacks_[i].is_used && stacks_[i].size != 0;
             if (has_frames &&
-                (first == flow::stack::none || stacks_[i].left_at < stacks_[first].left_at)) {
+                (first == flow::stack::none || drops_before(stacks_[i], stacks_[first]))) {
                 first = i;
             }
         }
         if (first != flow::stack::none) { return drop(stacks_[first]); }
+        if (base_ > 1) { --base_; }
         uint32_t const index = now.oldest;
         now.oldest = frames_[index].callee;
         --now.size;
         ++now.dropped;
         give_back(index);
     }
+    constexpr void forget(flow::stack& one) noexcept {
+        candidates_ -= one.kept != 0 ? 1 : 0;
+        one.kept = 0;
+    }
+    constexpr void return_from_next(flow::stack& one) noexcept {
+        if (one.kept == 1) { return forget(one); }
+        --one.kept;
+        one.next = frames_[one.next].caller;
+    }
     constexpr void drop(flow::stack& one) noexcept {
+        forget(one);
         dropped_ += one.is_used ? 1 : 0;
         for (; one.size != 0; --one.size) {
             uint32_t const index = one.newest;
@@ -31717,6 +31849,10 @@ private:
     uint32_t free_ = flow::stack::none;
     uint64_t switches_ = 0;
     uint64_t dropped_ = 0;
+    uint32_t candidates_ = 0;  ///< stacks that may be the one that executes
+    /// The frames of the stack that executes, without those that were called since the switch, plus
+    /// 1; 0: there are no candidates.
+    uint32_t base_ = 0;
 };
 
 }  // namespace ptspec::flow::detail
@@ -31750,11 +31886,17 @@ enum class stack_choice : uint8_t {
 ///
 /// A RET to an address to which the newest frame does not return is searched in the other stacks
 /// that are stored, then in all frames. A RET to the begin of a function, or to what no frame
-/// called, begins a new stack. Without storage for stacks it is a jump, as in a retpoline, whose
-/// inner CALL is no frame of the target.
+/// called, begins a new stack, unless `stack_use_at` says that it is a jump. Without storage for
+/// stacks it is a jump, as in a retpoline, whose inner CALL is no frame of the target.
+///
+/// A trace has no stack pointer. Where several stacks continue at the same address, the one that
+/// was left first is entered; as soon as it does not return to where the thread does, it is left
+/// for one that does. Up to there the callers may be those of another stack. What other threads
+/// called on a stack is not known.
 ///
 /// Shape:  frames and stacks in storage of the caller. When it is full, the stack that was left
-///         first or the oldest frame is dropped, and the depth stays correct.
+///         first, but not the one of the start, or the oldest frame is dropped. The depth stays
+///         correct.
 template <takes_calls Sink>
 class call_stack {
 public:
@@ -31850,6 +31992,7 @@ public:
                 frames_.now.name = number;
             }
             if (!frames_.has_stacks() || frames_.now.name == number) { return; }
+            frames_.forget_candidates();
             auto const place = frames_.find_named(number);
             auto const left = frames_.now.number;
             bool const is_new = place == flow::stack::none;
@@ -31905,6 +32048,7 @@ private:
     /// Leaves the newest frames.
     constexpr void leave(uint32_t count, uint64_t from, uint64_t to) {
         for (uint32_t i = 0; i < count; ++i) { frames_.pop(); }
+        if (frames_.has_left_doubt()) [[unlikely]] { frames_.forget_candidates(); }
         report_return(count, from, to);
     }
     constexpr void report_return(uint32_t count, uint64_t from, uint64_t to) {
@@ -31942,9 +32086,11 @@ private:
     constexpr void return_to(flow::edge const& one) {
         auto& now = frames_.now;
         if (now.size != 0 && frames_.newest().after == one.to) [[likely]] {
+            if (frames_.has_others()) [[unlikely]] { return return_among_stacks(one); }
             return leave(1, one.from, one.to);
         }
-        if (leave_other(one, false) || leave_to(one.to, one.from) || leave_other(one, true)) {
+        if (leave_candidate(one) || leave_other(one, 1) || leave_to(one.to, one.from) ||
+            leave_other(one, detail::frames::all)) {
             return;
         }
         if constexpr (knows_functions<Sink>) {
@@ -31952,6 +32098,12 @@ private:
             if (function.entry != 0) { return return_into(one, function); }
         }
         if (now.size == 0) { leave_root(one.from, one.to); }
+    }
+    /// A branch to where the newest frame returns, and maybe those of other stacks.
+    constexpr void return_among_stacks(flow::edge const& one) {
+        if (use_of_stack(one) == stack_use::switches && leave_other(one, 1)) { return; }
+        if (frames_.is_in_doubt()) { frames_.narrow(one.to); }
+        leave(1, one.from, one.to);
     }
     /// A RET to an address to which no frame returns, in a function that is known.
     constexpr void return_into(flow::edge const& one, flow::function const& target)
@@ -31981,61 +32133,153 @@ private:
             return;
         }
         if (now.size == 0 && !is_begin) { return leave_root(one.from, one.to); }
-        begin_stack(one);
+        if (use_of_stack(one) != stack_use::keeps) { begin_stack(one); }
     }
     constexpr void jump_to([[maybe_unused]] flow::edge const& one) {
         from_ = one.from;
         if constexpr (knows_functions<Sink>) {
-            if (here_.contains(one.to)) { return; }
+            if (here_.contains(one.to) && !frames_.has_others()) { return; }
             auto const target = sink_.function_at(one.to);
-            if (target.entry == 0 || target.entry == function_of_newest().entry) { return; }
+            if (target.entry == 0) { return; }
+            if (target.entry == function_of_newest().entry) {
+                return jump_in_function(target, one);
+            }
             if (target.entry != one.to) {
                 auto& now = frames_.now;
                 if (now.size != 0 && frames_.newest().after == one.to) {
-                    return leave(1, one.from, one.to);
+                    return return_among_stacks(one);
                 }
-                if (leave_other(one, false) || leave_to(one.to, one.from) ||
-                    leave_other(one, true) || leave_to_function(target, one)) {
+                if (leave_other(one, 1) || leave_to(one.to, one.from) ||
+                    leave_other(one, detail::frames::all) || leave_to_function(target, one)) {
                     return;
                 }
             }
-            if constexpr (knows_stack_switches<Sink>) {
-                if (sink_.switches_stacks(one.from)) { begin_stack(one); }
+            if (use_of_stack(one) != stack_use::switches) { return; }
+            if (target.entry != one.to &&
+                enter_function_of_other(target, one, detail::frames::all)) {
+                return;
             }
+            begin_stack(one);
         }
+    }
+    /// Code that switches stacks may continue in the same function.
+    constexpr void jump_in_function(flow::function const& target, flow::edge const& one)
+        requires knows_functions<Sink>
+    {
+        bool const switches = frames_.has_others() && target.entry != one.to &&
+                              use_of_stack(one) == stack_use::switches;
+        if (switches) { (void)enter_function_of_other(target, one, 1); }
     }
     /// Leaves the frames above the newest of a function, if it is not itself the newest.
     constexpr auto leave_to_function(flow::function const& target, flow::edge const& one) -> bool {
         if (!target.has_symbol) { return false; }
         auto& now = frames_.now;
-        uint64_t const entry = target.entry;
-        auto const count = frames_.find(
-            now, [&](flow::frame const& of) { return of.function.entry == entry; });
-        bool const is_root = count == 0 && now.dropped == 0 && now.has_root &&
-                             now.root.function.entry == entry;
-        if (count == 0 && !is_root) { return false; }
-        uint32_t const above = is_root ? now.size : count - 1;
+        auto const count = frames_.find_function(now, target.entry);
+        if (count == 0) { return false; }
+        uint32_t const above = count - 1;
         if (above != 0) { leave(above, one.from, one.to); }
         return true;
     }
-    /// Continues on another stack, with a frame that returns to the target.
-    constexpr auto leave_other(flow::edge const& one, bool is_any) -> bool {
+    /// What the code that branches does with the stack pointer. It may have jumped to the branch: a
+    /// thunk.
+    [[nodiscard]] constexpr auto use_of_stack([[maybe_unused]] flow::edge const& one) -> stack_use {
+        if constexpr (knows_stack_use<Sink>) {
+            auto use = sink_.stack_use_at(one.from);
+            uint32_t const count = frames_.now.size < 2 ? frames_.now.size : 2;
+            for (uint32_t i = 0; i < count && use == stack_use::keeps; ++i) {
+                auto const& frame = frames_.at(i);
+                if (frame.kind == frame_kind::tail_call) { use = sink_.stack_use_at(frame.from); }
+            }
+            return use;
+        }
+        return stack_use::unknown;
+    }
+    /// Continues on another stack, with a frame that returns to the target below fewer than `limit`
+    /// others.
+    constexpr auto leave_other([[maybe_unused]] flow::edge const& one,
+                               [[maybe_unused]] uint32_t limit) -> bool {
         if constexpr (takes_switches<Sink>) {
             if (choice_ == stack_choice::by_ptwrite) { return false; }
             uint32_t count = 0;
-            auto const place = frames_.find_other(one.to, is_any, count);
+            auto const find = [&](flow::stack const& in, uint32_t most) {
+                return frames_.find(
+                    in, [&](flow::frame const& of) { return of.after == one.to; }, most);
+            };
+            auto const place = frames_.find_other(find, limit, count);
             if (place == flow::stack::none) { return false; }
-            auto const left = frames_.now.number;
+            auto const& now = frames_.now;
+            bool const is_sure = now.size == 0 || !frames_.newest().is_unsure;
+            if (is_sure && use_of_stack(one) == stack_use::keeps) {
+                correct_stack(one, place, count - 1);
+                return true;
+            }
+            frames_.mark_candidates(place, find, count, true);
+            auto const left = now.number;
             frames_.enter(place);
             report_switch(one.from, one.to, left, false);
             leave(count, one.from, one.to);
+            frames_.doubt_from_here();
             return true;
         }
         return false;
     }
+    /// Continues on another stack, in its newest frame of a function, below fewer than `limit`
+    /// others.
+    constexpr auto enter_function_of_other([[maybe_unused]] flow::function const& target,
+                                           [[maybe_unused]] flow::edge const& one,
+                                           [[maybe_unused]] uint32_t limit) -> bool {
+        if constexpr (takes_switches<Sink>) {
+            if (choice_ == stack_choice::by_ptwrite || !target.has_symbol) { return false; }
+            uint32_t count = 0;
+            auto const find = [&](flow::stack const& in, uint32_t most) {
+                return frames_.find_function(in, target.entry, most);
+            };
+            auto const place = frames_.find_other(find, limit, count);
+            if (place == flow::stack::none) { return false; }
+            frames_.mark_candidates(place, find, count, false);
+            auto const left = frames_.now.number;
+            frames_.enter(place);
+            report_switch(one.from, one.to, left, false);
+            if (count != 1) { leave(count - 1, one.from, one.to); }
+            frames_.doubt_from_here();
+            return true;
+        }
+        return false;
+    }
+    /// A RET to an address to which another stack would return, if that one executed since the last
+    /// switch: it does.
+    constexpr auto leave_candidate([[maybe_unused]] flow::edge const& one) -> bool {
+        if constexpr (takes_switches<Sink>) {
+            if (!frames_.is_in_doubt()) { return false; }
+            auto const place = frames_.find_candidate(one.to);
+            if (place == flow::stack::none) { return false; }
+            correct_stack(one, place, frames_.above_next(place));
+            return true;
+        }
+        return false;
+    }
+    /// It was not this stack that was entered, but that at `place`, which returns from the frame
+    /// below `count` others. These belong to this one.
+    constexpr void correct_stack(flow::edge const& one, uint32_t place, uint32_t count)
+        requires takes_switches<Sink>
+    {
+        auto& now = frames_.now;
+        frames_.choose(place, one.to);
+        frames_.take_frames(place, count, [&](flow::frame const& of) {
+            ++now.depth;
+            sink_.call(call{of, now.depth, when_});
+        });
+        auto const left = now.number;
+        frames_.enter(place);
+        report_switch(one.from, one.to, left, false);
+        frames_.pop();
+        report_return(count + 1, one.from, one.to);
+        frames_.doubt_from_here();
+    }
     constexpr void begin_stack([[maybe_unused]] flow::edge const& one) {
         if constexpr (takes_switches<Sink>) {
             if (!frames_.has_stacks() || choice_ == stack_choice::by_ptwrite) { return; }
+            frames_.forget_candidates();
             auto const left = frames_.now.number;
             frames_.enter_new(0);
             report_switch(one.from, one.to, left, true);
@@ -32160,11 +32404,22 @@ private:
         if (is_same && is_next(ip)) { return; }
         if (leave_to(ip, 0)) { return; }
         if (is_same && !stop_.may_move) {
+            if (return_to_interrupted(ip)) { return; }
             return push(flow::frame{
                 .from = stop_.ip, .to = ip, .after = stop_.ip, .kind = frame_kind::event});
         }
         is_unseen_ = true;
         here_ = {};
+    }
+    /// Tracing begins within an interrupted function: a signal handler has changed where it
+    /// continues. A handler itself begins at its first instruction.
+    constexpr auto return_to_interrupted([[maybe_unused]] uint64_t ip) -> bool {
+        if constexpr (knows_functions<Sink>) {
+            auto const function = sink_.function_at(ip);
+            return function.entry != 0 && function.entry != ip &&
+                   leave_to_function(function, {.to = ip});
+        }
+        return false;
     }
     /// Tracing began at the instruction at which it had ended, or at one near it: the kernel
     /// repeats a system call, or mends what a fault broke.
