@@ -25,48 +25,66 @@ struct code_part {
 /// How an instruction sets the stack pointer, apart from pushes, pops, calls and arithmetic.
 enum class stack_load : std::uint8_t {
     none,
-    frame,  ///< from RBP: the frame of the function
+    frame,  ///< from RBP or a register that keeps it: the stack of the function
     other,  ///< from another register or from memory
 };
 
-/// MOV, XCHG, POP, LEA and LEAVE. Other instructions that could load RSP are not used for it.
-inline auto stack_load_of(byte_view instruction, bool is_64_bit) -> stack_load {
-    constexpr unsigned rsp = 4, rbp = 5;
-    std::size_t at = 0;
-    auto const byte = [&](std::size_t i) -> unsigned {
-        return at + i < instruction.size() ? instruction[at + i] : 0U;
-    };
-    auto const is_prefix = [&] {
-        auto const one = byte(0);
-        return one == 0x66 || one == 0x67 || one == 0xF2 || one == 0xF3 || one == 0x2E ||
-               one == 0x36 || one == 0x3E || one == 0x26 || one == 0x64 || one == 0x65;
-    };
-    while (at < instruction.size() && is_prefix()) { ++at; }
-    unsigned rex = 0;
-    if (is_64_bit && (byte(0) & 0xF0) == 0x40) {
-        rex = byte(0);
-        ++at;
+/// Finds the loads of RSP in code: MOV, XCHG, POP, LEA and LEAVE. Other instructions that could
+/// load it are not used for that.
+class stack_loads {
+public:
+    explicit stack_loads(bool is_64_bit) : is_64_bit_{is_64_bit} {}
+
+    /// Takes the next instruction.
+    auto take(byte_view instruction) -> stack_load {
+        std::size_t at = 0;
+        auto const byte = [&](std::size_t i) -> unsigned {
+            return at + i < instruction.size() ? instruction[at + i] : 0U;
+        };
+        auto const is_prefix = [&] {
+            auto const one = byte(0);
+            return one == 0x66 || one == 0x67 || one == 0xF2 || one == 0xF3 || one == 0x2E ||
+                   one == 0x36 || one == 0x3E || one == 0x26 || one == 0x64 || one == 0x65;
+        };
+        while (at < instruction.size() && is_prefix()) { ++at; }
+        unsigned rex = 0;
+        if (is_64_bit_ && (byte(0) & 0xF0) == 0x40) {
+            rex = byte(0);
+            ++at;
+        }
+        unsigned const opcode = byte(0), modrm = byte(1);
+        unsigned const reg = (modrm >> 3 & 7) | (rex & 4) << 1;
+        bool const is_register = modrm >> 6 == 3;
+        unsigned const base = (modrm & 7) == rsp && !is_register ? byte(2) & 7 : modrm & 7;
+        unsigned const rm = base | (rex & 1) << 3;
+        switch (opcode) {
+            case 0x89: return is_register ? move(rm, reg) : stack_load::none;
+            case 0x8B:
+                if (is_register) { return move(reg, rm); }
+                return reg == rsp ? stack_load::other : stack_load::none;
+            case 0x87:
+                return reg == rsp || (is_register && rm == rsp) ? stack_load::other
+                                                                : stack_load::none;
+            case 0x8D: return move(reg, rm);
+            case 0x94:
+            case 0x5C: return (rex & 1) == 0 ? stack_load::other : stack_load::none;
+            case 0xC9: return stack_load::frame;
+            default: return stack_load::none;
+        }
     }
-    unsigned const opcode = byte(0), modrm = byte(1);
-    unsigned const reg = (modrm >> 3 & 7) | (rex & 4) << 1;
-    unsigned const base = (modrm & 7) == rsp && modrm >> 6 != 3 ? byte(2) & 7 : modrm & 7;
-    unsigned const rm = base | (rex & 1) << 3;
-    bool const is_register = modrm >> 6 == 3;
-    auto const from = [](unsigned which) {
-        return which == rbp ? stack_load::frame : stack_load::other;
-    };
-    switch (opcode) {
-        case 0x89: return is_register && rm == rsp ? from(reg) : stack_load::none;
-        case 0x8B: return reg == rsp ? from(is_register ? rm : reg) : stack_load::none;
-        case 0x87:
-            return reg == rsp || (is_register && rm == rsp) ? stack_load::other : stack_load::none;
-        case 0x94: return (rex & 1) == 0 ? stack_load::other : stack_load::none;
-        case 0x5C: return (rex & 1) == 0 ? stack_load::other : stack_load::none;
-        case 0x8D: return reg == rsp && rm != rsp ? from(rm) : stack_load::none;
-        case 0xC9: return stack_load::frame;
-        default: return stack_load::none;
+
+private:
+    static constexpr unsigned rsp = 4, rbp = 5;
+
+    auto move(unsigned to, unsigned from) -> stack_load {
+        if (from == rsp) { keeps_ |= 1U << to; }
+        if (to != rsp || from == rsp) { return stack_load::none; }
+        return (keeps_ >> from & 1) != 0 ? stack_load::frame : stack_load::other;
     }
-}
+
+    bool is_64_bit_;
+    unsigned keeps_ = 1U << rbp;  ///< registers with an address in the stack
+};
 
 /// What a function with this code does with the stack pointer before a branch at an address, if it
 /// executes in the order of the code. `unknown`: the code does not have the address.
@@ -74,12 +92,12 @@ inline auto stack_use_at(code_part const& code, std::uint64_t address) -> flow::
     auto const size = address - code.address;
     if (size >= code.bytes.size()) { return flow::stack_use::unknown; }
     auto const width = code.is_64_bit ? x86::code_width::bits_64 : x86::code_width::bits_32;
+    stack_loads loads{code.is_64_bit};
     auto last = stack_load::none;
     for (std::size_t at = 0; at < size;) {
         auto const one = x86::decode(code.bytes.from(at), width);
         std::size_t const length = one ? one.instruction.length : 1;
-        auto const load = one ? stack_load_of(code.bytes.from(at).first(length), code.is_64_bit)
-                              : stack_load::none;
+        auto const load = one ? loads.take(code.bytes.from(at).first(length)) : stack_load::none;
         if (load != stack_load::none) { last = load; }
         at += length;
     }

@@ -14,7 +14,7 @@ namespace {
 using bytes = std::vector<std::uint8_t>;
 
 auto load_of(bytes const& code, bool is_64_bit = true) -> stack_load {
-    return traced::stack_load_of(byte_view{code}, is_64_bit);
+    return traced::stack_loads{is_64_bit}.take(byte_view{code});
 }
 auto use_of(bytes const& code, std::uint64_t branch) -> stack_use {
     return traced::stack_use_at({0x1000, byte_view{code}, true}, branch);
@@ -62,6 +62,12 @@ TEST_CASE("the last load of RSP before a branch says what the code does") {
     CHECK(use_of({0xC3, 0x48, 0x89, 0xF4}, 0x1000) == stack_use::keeps);
     // MOV RSP, RBX; LEA RSP, [RBP-8]; RET: the end of a scope of a variable array
     CHECK(use_of({0x48, 0x89, 0xDC, 0x48, 0x8D, 0x65, 0xF8, 0xC3}, 0x1007) == stack_use::keeps);
+    // MOV RBX, RSP; MOV RSP, RBX; JMP R11: _dl_runtime_resolve
+    CHECK(use_of({0x48, 0x89, 0xE3, 0x48, 0x89, 0xDC, 0x41, 0xFF, 0xE3}, 0x1006) ==
+          stack_use::keeps);
+    // LEA R10, [RSP+8]; LEA RSP, [R10-8]; RET: a function that aligns its stack
+    CHECK(use_of({0x4C, 0x8D, 0x54, 0x24, 0x08, 0x49, 0x8D, 0x62, 0xF8, 0xC3}, 0x1009) ==
+          stack_use::keeps);
     // MOV EAX, immediate: its bytes are no instruction
     CHECK(use_of({0xB8, 0x48, 0x89, 0xF4, 0x00, 0xC3}, 0x1005) == stack_use::keeps);
 }
