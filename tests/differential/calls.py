@@ -3,10 +3,11 @@
 """Compares the calls that the tools find with those that the emulator's log of each instruction
 shows.
 
-    calls.py FOLDER [--tools PATH...] [--few] [--only REGEX] [--jobs N] [--keep] [--verbose]
+    calls.py FOLDER [--tools PATH...] [--few] [--seeds N] [--only REGEX] [--jobs N] [--keep]
+             [--verbose]
     calls.py --self-test
 
-FOLDER gets the programs of programs/calls and their recordings. PATH is the directory of pt_record,
+FOLDER gets the programs of programs/calls, N of random_calls.py (20), and their recordings. PATH is the directory of pt_record,
 its plugin, pt_flow and pt_dump, or one of them; `tests/run --build pt_record pt_flow pt_dump` puts
 them into build/bin. `--few` checks one program of each kind, `--only` those whose name and flags
 match. `--self-test` compares what executed_log.py knows of instructions with objdump.
@@ -48,6 +49,7 @@ from concurrent.futures import ProcessPoolExecutor
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import executed_calls  # noqa: E402
 import executed_log  # noqa: E402
+import random_calls  # noqa: E402
 from executed_log import plain  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -59,6 +61,7 @@ SECONDS = 240  # of one command
 # How programs are built: compiler and flags. A word that begins with `lib:` also builds the library
 # of the program, with the rest as flags.
 USUAL = ["gcc -O0 -static", "gcc -O2 -static", "clang -O1 -static", "gcc -O3"]
+RANDOM_BUILDS = ["gcc -O0 -static", "gcc -O2 -static", "clang -O1 -static", "gcc -O3 -static"]
 LOW = ["gcc -O0 -static", "gcc -O1 -static", "clang -O2 -static"]
 # With the index of the unwinder, which a static program that is no PIE does not have.
 UNWOUND = ["gcc -O0 -static-pie", "gcc -O2 -static-pie", "clang -O1 -static-pie"]
@@ -97,6 +100,7 @@ FEW = [("plain_calls", 1), ("sibling_calls", 1), ("tail_conditional", 0), ("jump
        ("fall_through", 1), ("cold_parts", 1), ("indirect_thunks", 0), ("longjmp_deep", 1),
        ("exceptions_deep", 1), ("signals_alternate_stack", 1), ("fibers_ucontext", 1),
        ("fibers_jump", 1), ("generators_setjmp", 1), ("coroutines", 1)]
+RANDOM = "random_"  # and a seed
 # What a log of two processes in one file shows: leaves alone.
 FORKS = ("child_fork", "child_exec")
 
@@ -125,7 +129,7 @@ def built(source, flags, folder):
     elif is_cpp:
         compiler = "g++"
     words += ["-std=c++20"] if is_cpp else []
-    words += ["-pthread", "-w"]
+    words += ["-pthread", "-w", f"-I{PROGRAMS}"]
     libraries = []
     library = source.with_name(source.stem.replace("_calls", "_library") + ".c")
     if source.stem == "plt_calls":
@@ -377,11 +381,15 @@ def check(job):
     """Records a program and compares. Returns (title, lines of differences, figures)."""
     name, flags, options, folder, tools, keep = job
     started = time.monotonic()
-    source = next(path for path in sorted(PROGRAMS.glob(f"{name}.*")) if path.suffix != ".h")
     title = " ".join([name, flags.replace(" -static", "").replace("-fcf-protection", "-fcf"),
                       *options[1:]])
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    if name.startswith(RANDOM):
+        source = folder / f"{name}.c"
+        source.write_text(random_calls.program(int(name.removeprefix(RANDOM))))
+    else:
+        source = next(path for path in sorted(PROGRAMS.glob(f"{name}.*")) if path.suffix != ".h")
     program, why = built(source, flags, folder)
     if program is None:
         return title, None, why.strip()[-300:], 0
@@ -508,7 +516,8 @@ def self_test():
             wanted = "repeated"
         to_rsp = operands.endswith("%rsp") and "," in operands
         if name in ("mov", "xchg") and (to_rsp or name == "xchg" and "%rsp" == operands.split(
-                ",")[0]) or name == "pop" and operands == "%rsp":
+                ",")[0]) or name == "pop" and operands == "%rsp" or (
+                    name == "lea" and to_rsp and "(%rsp" not in operands):
             wanted = "loads"
         good = kind.what == wanted
         if good and wanted in ("call", "jump", "conditional", "return", "system"):
@@ -533,6 +542,7 @@ def main():
                         default=[pathlib.Path(os.environ.get("PTSPEC_BUILD_DIR", ROOT / "build"),
                                               "bin")])
     parser.add_argument("--few", action="store_true")
+    parser.add_argument("--seeds", type=int, help="random programs")
     parser.add_argument("--only", default="")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--keep", action="store_true", help="keep recordings and logs")
@@ -552,6 +562,9 @@ def main():
     wanted = [(name, flags) for name in names for flags in BUILDS.get(name, USUAL)]
     if options.few:
         wanted = [(name, BUILDS.get(name, USUAL)[which]) for name, which in FEW]
+    seeds = options.seeds if options.seeds is not None else 1 if options.few else 20
+    wanted += [(f"{RANDOM}{seed}", RANDOM_BUILDS[seed % len(RANDOM_BUILDS)])
+               for seed in range(1, seeds + 1)]
     wanted = [one for one in wanted if re.search(options.only, " ".join(one))]
     folder = options.folder.resolve()
     jobs = [(name, flags, OPTIONS[i % len(OPTIONS)], folder / f"{i}_{name}", tools, options.keep)

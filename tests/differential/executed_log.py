@@ -233,13 +233,17 @@ def kind_of(code):
     if prefixes & {0xf2, 0xf3} and (0xa4 <= op <= 0xa7 or 0xaa <= op <= 0xaf or
                                     0x6c <= op <= 0x6f):
         return Kind("repeated", 0, None, 0)
-    # Instructions that load RSP: MOV, XCHG, POP.
+    # Instructions that load RSP: MOV, XCHG, POP, and LEA of another base.
     if after and op in (0x89, 0x8b, 0x87) and rex & 8:
         to = (after[0] & 7) | (rex & 1) << 3
         reg = (after[0] >> 3 & 7) | (rex & 4) << 1
         is_register = after[0] >> 6 == 3
         if (op == 0x89 and is_register and to == 4 or op == 0x8b and reg == 4 or
                 op == 0x87 and (reg == 4 or is_register and to == 4)):
+            return Kind("loads", 0, None, 0)
+    if after and op == 0x8d and after[0] >> 3 & 7 == 4 and not rex & 4:
+        base = after[0] & 7 if after[0] & 7 != 4 else after[1] & 7
+        if base != 4 or rex & 1:
             return Kind("loads", 0, None, 0)
     if op == 0x5c and not rex & 1 or op == 0x94 and rex & 9 == 8:
         return Kind("loads", 0, None, 0)

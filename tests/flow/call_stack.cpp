@@ -551,6 +551,30 @@ TEST_CASE("fibers that continue in the function that switches: longjmp, and a ju
     });
 }
 
+TEST_CASE("a RET after a jump to where a stack continues switches no stack again") {
+    CHECK_TWICE([](auto value) {
+        frame storage[32];
+        flow::stack stacks[4];
+        switching to;
+        flow::call_stack calls{storage, stacks, to};
+        calls.execute(0x1000);
+        for (uint64_t from : {0x5010, 0x5020}) {
+            begin_fiber(calls, from);
+            switch_to(calls, 0x1015);
+        }
+        calls.edge(call_of(0x1010, 0x2000));
+        calls.execute(0x2000);
+        calls.edge(jump_to(0x2080, 0x2010));
+        calls.execute(0x2080);
+        bool const is_first = to.switches == 5 && to.change.entered == 1;
+        calls.edge({.from = 0x2090,
+                    .to = value(uint64_t{0x6015}),
+                    .kind = instruction_class::near_return});
+        calls.execute(0x6015);
+        return is_first && to.switches == 5 && calls.size() == 1;
+    });
+}
+
 TEST_CASE("a signal handler that changes where the code continues returns to its function") {
     CHECK_TWICE([](auto value) {
         frame storage[16];

@@ -43,6 +43,8 @@ struct frame {
     stop_reason why = stop_reason::unknown;  ///< of `stopped`
     /// Packets were lost since the call: the frame may have returned, and other frames may be open.
     bool is_unsure = false;
+    /// Its code continued here from another stack, and has not switched again: a RET leaves it.
+    bool is_resumed = false;
     uint32_t caller = 0;  ///< links of the stack: indices of the storage
     uint32_t callee = 0;
 };
