@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,39 +17,241 @@
 
 namespace pt_flow {
 
-/// Counts edges.
-class edge_counts : public report {
-public:
-    edge_counts(tool::output& to, std::size_t size) : to_{to}, counts_(size) {}
+/// What a walk for coverage counts beside it.
+struct walk_counts {
+    std::uint64_t gaps = 0;
+    std::uint64_t wrong_turns = 0;  ///< of the gaps, also of those that are not shown
+    left_out others{};
+};
 
-    [[nodiscard]] auto wants() const -> wanted override { return {.edges = true}; }
-    void edge(flow::edge const& one) override {
-        if (is_shown) { coverage_.edge(one); }
+/// Counts of edges, a byte each, that a thread of the tool makes.
+class edge_collector {
+public:
+    static constexpr bool takes_jumps = true;
+
+    /// For a walker whose edges all count. `paths` is of its cache of blocks.
+    struct sink : flow::coverage {
+        walk_counts& all;
+
+        void gap(flow::gap const& one) {
+            all.gaps += 1;
+            all.wrong_turns += one.why == flow::gap_reason::wrong_turn ? 1 : 0;
+        }
+    };
+    /// Takes the edges back that `sink` counted.
+    struct undo_sink {
+        using ignores_gaps = undo_sink;
+        edge_collector& from;
+
+        void edge(flow::edge const& one) { from.counts_[from.all_.index_of(one)] -= 1; }
+    };
+
+    explicit edge_collector(std::size_t size) : counts_(size) {}
+    edge_collector(edge_collector const&) = delete;
+    auto operator=(edge_collector const&) -> edge_collector& = delete;
+
+    template <class Code>
+    void begin(Code const&) {}
+    auto sink_for(walk_counts& all, flow::path_cache* paths) -> sink {
+        return {{counts_.data(), counts_.size(), paths}, all};
+    }
+    void block(flow::executed_block const&) {}
+    void edge(flow::edge const& one) { all_.edge(one); }
+    /// `walk(sink)` walks again what was walked since `begin`.
+    template <class Walk>
+    void undo(Walk const& walk) {
+        walk(undo_sink{*this});
+    }
+    void add(edge_collector const& more) {
+        for (std::size_t i = 0; i < counts_.size(); ++i) { counts_[i] += more.counts_[i]; }
+    }
+    [[nodiscard]] auto counts() const -> std::vector<std::uint8_t> const& { return counts_; }
+
+private:
+    std::vector<std::uint8_t> counts_;
+    flow::coverage all_{counts_.data(), counts_.size()};
+};
+
+/// The sizes of blocks by their first address: of several, the maximum.
+class block_sizes {
+public:
+    struct entry {
+        std::uint64_t ip = 0;
+        std::uint32_t size = 0;  ///< 0: not executed
+        bool is_used = false;
+    };
+
+    /// Returns the size of before. Inlined, since most blocks are known.
+    auto raise(std::uint64_t ip, std::uint32_t size) -> std::uint32_t {
+        auto& one = at(ip);
+        auto const before = one.size;
+        if (size > before) { one.size = size; }
+        return before;
+    }
+    void set(std::uint64_t ip, std::uint32_t size) { at(ip).size = size; }
+    [[nodiscard]] auto all() const -> std::vector<entry> const& { return entries_; }
+
+private:
+    auto at(std::uint64_t ip) -> entry& {
+        for (auto i = ip * 0x9E37'79B9'7F4A'7C15 >> shift_;; i = (i + 1) & (entries_.size() - 1)) {
+            auto& one = entries_[i];
+            if (one.is_used && one.ip == ip) [[likely]] { return one; }
+            if (!one.is_used) { return add(one, ip); }
+        }
+    }
+    [[gnu::noinline]] auto add(entry& free, std::uint64_t ip) -> entry& {
+        if (++used_ <= entries_.size() / 2) {
+            free = {ip, 0, true};
+            return free;
+        }
+        used_ = 0;
+        auto const before = std::exchange(entries_, std::vector<entry>(entries_.size() * 2));
+        --shift_;
+        for (auto const& one : before) {
+            if (one.is_used) { at(one.ip).size = one.size; }
+        }
+        return at(ip);
+    }
+
+    unsigned shift_ = 64 - 12;
+    std::vector<entry> entries_ = std::vector<entry>(std::size_t{1} << 12);
+    std::size_t used_ = 0;
+};
+
+/// The executed blocks of processes, that a thread of the tool collects.
+class block_collector {
+public:
+    static constexpr bool takes_jumps = false;
+    using process = std::pair<std::uint32_t, std::uint32_t>;  ///< and its program
+
+    struct sink {
+        block_collector& to;
+        walk_counts& all;
+
+        void block(flow::executed_block const& one) { to.block(one); }
+        void gap(flow::gap const& one) {
+            all.gaps += 1;
+            all.wrong_turns += one.why == flow::gap_reason::wrong_turn ? 1 : 0;
+        }
+    };
+
+    block_collector() = default;
+    block_collector(block_collector const&) = delete;
+    auto operator=(block_collector const&) -> block_collector& = delete;
+
+    /// What follows is executed by the thread of `code`.
+    template <class Code>
+    void begin(Code const& code) {
+        changes_.clear();
+        thread_ = code.changing_thread();
+        auto const* const constant = code.constant_thread();
+        enter(constant == nullptr ? process{no_process, 0}
+                                  : process{constant->pid, constant->image});
+    }
+    auto sink_for(walk_counts& all, flow::path_cache*) -> sink { return {*this, all}; }
+    void block(flow::executed_block const& one) {
+        if (thread_ != nullptr && (thread_->pid != now_.first || thread_->image != now_.second)) {
+            enter({thread_->pid, thread_->image});
+        }
+        auto const before = sizes_->raise(one.ip, one.size);
+        if (before < one.size) { changes_.push_back({sizes_, one.ip, before}); }
+    }
+    void edge(flow::edge const&) {}
+    /// Forgets the blocks since `begin`.
+    template <class Walk>
+    void undo(Walk const&) {
+        while (!changes_.empty()) {
+            auto const& last = changes_.back();
+            last.of->set(last.ip, last.before);
+            changes_.pop_back();
+        }
+    }
+    void add(block_collector const& more) {
+        for (auto const& [of, sizes] : more.all_) {
+            for (auto const& one : sizes.all()) {
+                if (one.size != 0) { (void)all_[of].raise(one.ip, one.size); }
+            }
+        }
+    }
+    [[nodiscard]] auto all() const -> std::map<process, block_sizes> const& { return all_; }
+
+private:
+    struct change {
+        block_sizes* of;
+        std::uint64_t ip;
+        std::uint32_t before;
+    };
+
+    void enter(process which) {
+        now_ = which;
+        sizes_ = &all_[which];
+    }
+
+    std::map<process, block_sizes> all_{};
+    process now_{};
+    block_sizes* sizes_ = nullptr;       ///< of `now_`
+    thread_id const* thread_ = nullptr;  ///< that executes, if it changes
+    std::vector<change> changes_{};      ///< since `begin`
+};
+
+/// A report for which the order of execution does not matter: threads of the tool collect without
+/// records.
+class coverage_report : public report {
+public:
+    [[nodiscard]] auto wants() const -> wanted override { return {}; }
+    /// How many threads may collect.
+    [[nodiscard]] virtual auto max_jobs() const -> unsigned { return ~0U; }
+    /// Adds another report of the same form.
+    virtual void add(coverage_report& more) {
+        gaps += more.gaps;
+        others.add(more.others);
+    }
+};
+
+/// Counts edges.
+class edge_counts : public coverage_report {
+public:
+    edge_counts(tool::output& to, std::size_t size) : to_{to}, size_{size}, own_{size} {}
+
+    /// The bitmaps of threads have 1 GB.
+    [[nodiscard]] auto max_jobs() const -> unsigned override {
+        constexpr std::size_t most = std::size_t{1} << 30;
+        return static_cast<unsigned>(std::clamp<std::size_t>(most / size_, 1, 256));
+    }
+    [[nodiscard]] auto own() -> edge_collector& { return own_; }
+    [[nodiscard]] auto another() const -> std::unique_ptr<edge_collector> {
+        return std::make_unique<edge_collector>(size_);
+    }
+    void add(coverage_report& more) override {
+        coverage_report::add(more);
+        own_.add(dynamic_cast<edge_counts&>(more).own_);
     }
     void end() override {
-        to_.write({reinterpret_cast<char const*>(counts_.data()), counts_.size()});
+        auto const& counts = own_.counts();
+        to_.write({reinterpret_cast<char const*>(counts.data()), counts.size()});
     }
 
 private:
     tool::output& to_;
-    std::vector<std::uint8_t> counts_;
-    flow::coverage coverage_{counts_.data(), counts_.size()};
+    std::size_t size_;
+    edge_collector own_;
 };
 
 /// The executed blocks of all processes. An event splits a block into two.
-class covered_blocks : public report {
+class covered_blocks : public coverage_report {
 public:
     using module_of = std::function<std::optional<traced::module>(thread_id, std::uint64_t)>;
 
     /// `modules(thread, address)` is the file with code.
     covered_blocks(tool::output& to, module_of modules) : to_{to}, module_of_{std::move(modules)} {}
 
-    [[nodiscard]] auto wants() const -> wanted override { return {.blocks = true}; }
-    void thread(thread_id which) override { process_ = {which.pid, which.image}; }
-    void block(flow::executed_block const& one) override {
-        if (!is_shown) { return; }
-        auto& size = sizes_[{process_, one.ip}];
-        size = std::max(size, one.size);
+    [[nodiscard]] auto own() -> block_collector& { return own_; }
+    [[nodiscard]] auto another() const -> std::unique_ptr<block_collector> {
+        return std::make_unique<block_collector>();
+    }
+    void add(coverage_report& more) override {
+        coverage_report::add(more);
+        own_.add(dynamic_cast<covered_blocks&>(more).own_);
     }
     /// Writes lines of text, then an entry for each block: its offset in the module (4 bytes), its
     /// size (2 bytes), and the number of the module (2 bytes). Those of a file that several
@@ -57,15 +260,17 @@ public:
         std::vector<traced::module> modules;
         std::map<std::string, std::size_t> numbers;
         std::map<std::pair<std::size_t, std::uint64_t>, std::uint32_t> blocks;
-        for (auto const& [at, size] : sizes_) {
-            auto const found = module_of_({at.first.first, 0, at.first.second}, at.second);
-            if (!found) { continue; }
-            auto const key = found->path +
-                             (at.first.first == no_process ? tool::hex(found->address) : "");
-            auto const [number, is_new] = numbers.try_emplace(key, modules.size());
-            if (is_new) { modules.push_back(*found); }
-            auto& kept = blocks[{number->second, at.second - found->address}];
-            kept = std::max(kept, size);
+        for (auto const& [of, sizes] : own_.all()) {
+            for (auto const& [ip, size] : sorted(sizes)) {
+                auto const found = module_of_({of.first, 0, of.second}, ip);
+                if (!found) { continue; }
+                auto const key = found->path +
+                                 (of.first == no_process ? tool::hex(found->address) : "");
+                auto const [number, is_new] = numbers.try_emplace(key, modules.size());
+                if (is_new) { modules.push_back(*found); }
+                auto& kept = blocks[{number->second, ip - found->address}];
+                kept = std::max(kept, size);
+            }
         }
         to_.write("DRCOV VERSION: 2\nDRCOV FLAVOR: drcov\n");
         to_.write("Module Table: version 2, count " + std::to_string(modules.size()) + "\n");
@@ -91,11 +296,19 @@ private:
         for (unsigned i = 0; i < size; ++i) { to += static_cast<char>(value >> 8 * i & 0xFF); }
     }
 
+    using sized = std::pair<std::uint64_t, std::uint32_t>;
+    static auto sorted(block_sizes const& from) -> std::vector<sized> {
+        std::vector<sized> made;
+        for (auto const& one : from.all()) {
+            if (one.size != 0) { made.emplace_back(one.ip, one.size); }
+        }
+        std::sort(made.begin(), made.end());
+        return made;
+    }
+
     tool::output& to_;
     module_of module_of_;
-    using process = std::pair<std::uint32_t, std::uint32_t>;  // and its program
-    process process_{no_process, 0};
-    std::map<std::pair<process, std::uint64_t>, std::uint32_t> sizes_{};
+    block_collector own_{};
 };
 
 }  // namespace pt_flow

@@ -5,6 +5,7 @@
 #include "../common/traced/filters.hpp"
 #include "../common/traced/processes.hpp"
 #include "call_tree.hpp"
+#include "cover.hpp"
 #include "covered.hpp"
 #include "folded_stacks.hpp"
 #include "listing.hpp"
@@ -146,7 +147,13 @@ void walk(settings const& given, std::vector<pt_flow::stretch> all, Code& code,
     if (given.from != 0 || given.to != ~std::uint64_t{0}) {
         for (auto& one : all) { one.keep(given.from, given.to); }
     }
-    pt_flow::walk(all, code, how, to);
+    if (auto* const edges = dynamic_cast<pt_flow::edge_counts*>(&to)) {
+        pt_flow::cover(all, code, how, *edges);
+    } else if (auto* const blocks = dynamic_cast<pt_flow::covered_blocks*>(&to)) {
+        pt_flow::cover(all, code, how, *blocks);
+    } else {
+        pt_flow::walk(all, code, how, to);
+    }
 }
 
 using report = std::unique_ptr<pt_flow::report>;
@@ -193,6 +200,10 @@ void report_no_psb(std::string const& name) {
                       ": has no PSB: no Intel PT, or its begin is missing: nothing is known");
 }
 
+void print_notes(std::vector<std::string>& notes) {
+    for (auto const& one : std::exchange(notes, {})) { tool::print_error(one); }
+}
+
 /// Says what --only, --vmcs and --cr3 left out.
 void report_left_out(settings const& given, pt_flow::left_out const& all) {
     if (!given.walk.places.is_on()) { return; }
@@ -228,6 +239,7 @@ auto print_raw(settings& given, trace_file::opened& in, tool::output& out) -> in
     std::vector<pt_flow::stretch> all;
     all.emplace_back(0).add(bytes->bytes());
     walk(given, std::move(all), code, how, *to);
+    print_notes(to->notes);
     to->end();
     report_left_out(given, to->others);
     if (!to->has_psb) { report_no_psb(in.name()); }
@@ -238,6 +250,7 @@ auto print_raw(settings& given, trace_file::opened& in, tool::output& out) -> in
 struct source {
     std::string label;
     std::uint64_t size = 0;
+    bool is_divided = false;  ///< for coverage, `walk` takes several jobs
     trace_file::conversion to_ns{};
     std::function<void(pt_flow::report&, unsigned, tool::progress*)> walk;
 };
@@ -269,6 +282,63 @@ auto report_of_threads(settings const& given, tool::output& to, trace_file::conv
     return calls_report(given, to, to_ns, true, names_of, ranges_of);
 }
 
+/// Prints the coverage of several traces, and returns the exit status. Traces that are divided are
+/// walked one after the other, the others in parallel.
+template <class Processes>
+auto print_coverage(settings const& given, std::vector<source> const& all, Processes& of,
+                    tool::output& out) -> int {
+    using pt_flow::coverage_report;
+    auto const make_report = [&] {
+        auto made = report_of_threads(given, out, all[0].to_ns, of);
+        return std::unique_ptr<coverage_report>{&dynamic_cast<coverage_report&>(*made.release())};
+    };
+    auto const to = make_report();
+    std::uint64_t size = 0;
+    for (auto const& one : all) { size += one.size; }
+    tool::progress bar{size};
+    std::uint64_t done = 0;
+    struct walked {
+        bool has_psb = true;
+        std::vector<std::string> notes{};
+    };
+    std::vector<walked> results(all.size());
+    auto const walk_into = [&](coverage_report& into, std::size_t i, unsigned jobs, auto* with) {
+        all[i].walk(into, jobs, with);
+        results[i] = {into.has_psb, std::exchange(into.notes, {})};
+    };
+    std::vector<std::size_t> whole;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (!all[i].is_divided) {
+            whole.push_back(i);
+            continue;
+        }
+        walk_into(*to, i, given.walk.jobs, all.size() == 1 ? &bar : nullptr);
+        bar.at(done += all[i].size);
+    }
+    auto const jobs = std::min(given.walk.jobs, to->max_jobs());
+    std::vector<std::unique_ptr<coverage_report>> reports(jobs);  // the first one is `to`
+    auto const make = [&](unsigned number, std::size_t i) {
+        auto& own = reports[number];
+        if (number != 0 && own == nullptr) { own = make_report(); }
+        walk_into(number == 0 ? *to : *own, whole[i], 1, all.size() == 1 ? &bar : nullptr);
+        return whole[i];
+    };
+    tool::in_order(whole.size(), jobs, make, [&](std::size_t i) { bar.at(done += all[i].size); });
+    for (auto const& one : reports) {
+        if (one != nullptr) { to->add(*one); }
+    }
+    bool is_known = true;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        print_notes(results[i].notes);
+        if (results[i].has_psb) { continue; }
+        report_no_psb(all[i].label);
+        is_known = false;
+    }
+    to->end();
+    report_left_out(given, to->others);
+    return to->gaps == 0 && is_known ? 0 : 1;
+}
+
 /// Prints several traces, and returns the exit status: coverage of all, or each after its label.
 /// Then they are walked in parallel.
 template <class Processes>
@@ -277,29 +347,28 @@ auto print_all(settings const& given, std::vector<source> const& all, Processes&
     if (!given.dso.empty() && !of.executes(given.dso)) {
         throw tool::failure{given.dso + ": no process executes this file"};
     }
+    if (given.what == form::drcov || given.what == form::bitmap) {
+        return print_coverage(given, all, of, out);
+    }
     auto const jobs = given.walk.jobs;
     std::uint64_t size = 0;
     for (auto const& one : all) { size += one.size; }
     tool::progress bar{size};
-    bool const is_coverage = given.what == form::drcov || given.what == form::bitmap;
-    if (is_coverage || all.size() == 1) {
+    if (all.size() == 1) {
         auto const to = report_of_threads(given, out, all[0].to_ns, of);
-        bool is_known = true;
-        for (auto const& one : all) {
-            one.walk(*to, jobs, all.size() == 1 ? &bar : nullptr);
-            if (to->has_psb) { continue; }
-            report_no_psb(one.label);
-            is_known = false;
-        }
+        all[0].walk(*to, jobs, &bar);
+        print_notes(to->notes);
+        if (!to->has_psb) { report_no_psb(all[0].label); }
         to->end();
         report_left_out(given, to->others);
-        return to->gaps == 0 && is_known ? 0 : 1;
+        return to->gaps == 0 && to->has_psb ? 0 : 1;
     }
     struct printed {
         tool::output text = tool::output::temporary();
         std::uint64_t gaps = 0;
         bool has_psb = true;
         pt_flow::left_out others{};
+        std::vector<std::string> notes{};
     };
     auto const make = [&](unsigned, std::size_t i) {
         printed made;
@@ -310,6 +379,7 @@ auto print_all(settings const& given, std::vector<source> const& all, Processes&
         made.gaps = to->gaps;
         made.has_psb = to->has_psb;
         made.others = to->others;
+        made.notes = std::move(to->notes);
         return made;
     };
     bool is_known = true;
@@ -318,6 +388,7 @@ auto print_all(settings const& given, std::vector<source> const& all, Processes&
     auto of_next = all.begin();
     tool::in_order(all.size(), jobs, make, [&](printed& one) {
         one.text.copy_to(out);
+        print_notes(one.notes);
         if (!one.has_psb) { report_no_psb(of_next->label); }
         is_known = is_known && one.gaps == 0 && one.has_psb;
         others.add(one.others);
@@ -355,7 +426,9 @@ auto print_perf_data(settings const& given, trace_file::container const& file, t
             code.select(with.places);
             walk(given, pt_flow::stretches_of(*one), code, with, to);
         };
-        all.push_back({one->label(), one->bytes(), how.to_ns, walk_it});
+        bool const is_divided = pt_flow::is_divided(traced::traced_code{in, *one}, how,
+                                                    one->bytes());
+        all.push_back({one->label(), one->bytes(), is_divided, how.to_ns, walk_it});
     }
     if (all.empty() && !given.tid) { file.check(); }
     if (all.empty()) { throw tool::failure{file.name + ": has no trace of this thread"}; }
@@ -411,7 +484,8 @@ auto print_recording(settings const& given, tool::output& out) -> int {
         };
         std::error_code ignored;
         auto const size = std::filesystem::file_size(path, ignored);
-        all.push_back({"tid " + std::to_string(one.tid), ignored ? 0 : size, how.to_ns, walk_it});
+        all.push_back(
+            {"tid " + std::to_string(one.tid), ignored ? 0 : size, false, how.to_ns, walk_it});
     }
     if (all.empty()) { throw tool::failure{given.trace + ": has no trace of this thread"}; }
     return print_all(given, all, in, out);

@@ -197,14 +197,6 @@ public:
 private:
     static constexpr std::size_t most = 16384;
 
-    [[nodiscard]] static auto is_jump(flow::edge const& one) -> bool {
-        using enum flow::instruction_class;
-        constexpr auto bit = [](flow::instruction_class which) {
-            return std::uint64_t{1} << static_cast<unsigned>(which);
-        };
-        constexpr auto jumps = bit(conditional) | bit(direct_jump);
-        return !one.is_asynchronous && (bit(one.kind) & jumps) != 0;
-    }
     [[nodiscard]] auto has_news(bool of_time) const -> bool {
         return (thread_ != nullptr && (!has_thread_ || !(*thread_ == last_thread_))) ||
                (of_time && !is_time_recorded_);

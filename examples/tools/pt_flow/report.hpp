@@ -9,6 +9,8 @@
 #include <ptspec/flow.hpp>
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace pt_flow {
 
@@ -83,7 +85,18 @@ public:
     vm_transition transition{};  ///< the edge that is reported next
     bool is_shown = true;        ///< false outside of the times that are wanted
     bool has_psb = true;  ///< the walked trace; without one nothing is known, and that is no gap
+    std::vector<std::string> notes{};  ///< of the walk, for stderr
 };
+
+/// A direct or conditional jump.
+[[nodiscard]] inline auto is_jump(flow::edge const& one) -> bool {
+    using enum flow::instruction_class;
+    constexpr auto bit = [](flow::instruction_class which) {
+        return std::uint64_t{1} << static_cast<unsigned>(which);
+    };
+    constexpr auto jumps = bit(conditional) | bit(direct_jump);
+    return !one.is_asynchronous && (bit(one.kind) & jumps) != 0;
+}
 
 /// The times that are shown.
 struct time_window {

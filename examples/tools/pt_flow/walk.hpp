@@ -136,11 +136,10 @@ struct counted : Sink {
 };
 
 /// Walks a stretch with times in this thread.
-template <class Sink, class Code>
+template <class Code, class Sink>
 void walk_stretch(stretch const& of, Code& code, flow::block_cache& cache, walk_settings const& how,
-                  trace::clock& clock, wrong_turns& to, std::uint64_t& done) {
+                  trace::clock& clock, Sink& sink, std::uint64_t& done) {
     constexpr std::size_t most = std::size_t{4} << 20;  // bytes between two reports of progress
-    counted<timed<Sink>> sink{{{to.to}}, to};
     flow::walker<Code, trace::clock> walk{code, cache, how.options, clock};
     for (auto piece : of.pieces()) {
         while (!piece.empty()) {
@@ -157,6 +156,36 @@ void walk_stretch(stretch const& of, Code& code, flow::block_cache& cache, walk_
     clock = walk.clock();
     clock.lose();
 }
+/// The `--ret` that was not given.
+inline auto other_ret(walk_settings const& how) -> trace::ret_mismatch {
+    using enum trace::ret_mismatch;
+    return how.options.on_ret_mismatch == pop ? keep : pop;
+}
+inline auto name_of(trace::ret_mismatch ret) -> std::string {
+    return ret == trace::ret_mismatch::pop ? "pop" : "keep";
+}
+/// Says that a walk with times had wrong turns.
+inline void note_wrong_turns(std::uint64_t count, walk_settings const& how, report& to) {
+    if (count == 0 || !how.tries_other_ret) { return; }
+    to.notes.push_back(std::to_string(count) + " wrong turns; --ret " + name_of(other_ret(how)) +
+                       " was not tried, since times or changing code are needed (GEN-134)");
+}
+/// The parts that were walked with the other `--ret`, since it fits better.
+struct other_rets {
+    std::uint64_t count = 0;
+    std::uint64_t first = 0;  ///< the offset of the first one
+
+    void add(std::uint64_t offset) {
+        if (count++ == 0) { first = offset; }
+    }
+    void note(std::size_t parts, walk_settings const& how, report& to) const {
+        if (count == 0) { return; }
+        to.notes.push_back("--ret " + name_of(other_ret(how)) + " fits the code in " +
+                           std::to_string(count) + " of " + std::to_string(parts) +
+                           " parts, the first at " + tool::hex(first) +
+                           ": they were walked so (GEN-134)");
+    }
+};
 /// Records the place of the code, if a report needs it.
 template <class Code>
 void follow(Code const& code, wanted const& of, walk_settings const& how, recorder& to) {
@@ -183,31 +212,30 @@ void walk_in_order(std::vector<stretch> const& all, Code& code, walk_settings co
         follow(code, needs, how, reports);
         if (one.is_after_gap()) { reports.gap({.why = flow::gap_reason::missing_trace}); }
         wrong_turns turns{reports};
-        needs.instructions
-            ? walk_stretch<instruction_recorder>(one, code, blocks.cache(), how, clock, turns, done)
-            : walk_stretch<block_recorder>(one, code, blocks.cache(), how, clock, turns, done);
+        auto const walk_with = [&](auto sink) {
+            walk_stretch(one, code, blocks.cache(), how, clock, sink, done);
+        };
+        needs.instructions ? walk_with(counted<timed<instruction_recorder>>{{{reports}}, turns})
+                           : walk_with(counted<timed<block_recorder>>{{{reports}}, turns});
         flush(reports.all());
         wrong += turns.count;
     }
-    if (wrong != 0 && how.tries_other_ret) {
-        bool const is_pop = how.options.on_ret_mismatch == trace::ret_mismatch::pop;
-        tool::print_error(std::to_string(wrong) + " wrong turns; --ret " +
-                          std::string{is_pop ? "keep" : "pop"} +
-                          " was not tried, since times or changing code are needed (GEN-134)");
-    }
+    note_wrong_turns(wrong, how, to);
 }
 
-/// Walks parts of the trace in several threads. This thread reports them in order.
-template <class Code, class Shows>
-void walk_in_threads(std::vector<stretch>& all, Code const& code, walk_settings const& how,
-                     report& to, Shows const& shows) {
-    constexpr std::size_t grain = std::size_t{256} << 10;  // bytes of a part
-    struct piece {
-        flow::part part;
-        std::uint64_t offset;
-        bool is_after_gap;
-    };
-    std::vector<piece> parts;
+/// A part of a stretch.
+struct piece {
+    flow::part part;
+    std::uint64_t offset;
+    bool is_after_gap;
+
+    [[nodiscard]] auto end() const -> std::uint64_t { return offset + part.bytes.size(); }
+};
+/// The bytes of a part.
+inline constexpr std::size_t grain = std::size_t{256} << 10;
+
+inline auto pieces_of(std::vector<stretch>& all, walk_settings const& how) -> std::vector<piece> {
+    std::vector<piece> made;
     for (auto& one : all) {
         auto const bytes = one.whole();
         auto const count = how.options.has_branches ? bytes.size() / grain + 1 : 1;
@@ -215,11 +243,19 @@ void walk_in_threads(std::vector<stretch>& all, Code const& code, walk_settings 
                               how.options.quirks};
         bool is_after_gap = one.is_after_gap();
         for (auto const& part : cut) {
-            parts.push_back({part, one.offset() + part.offset, is_after_gap});
+            made.push_back({part, one.offset() + part.offset, is_after_gap});
             is_after_gap = false;
         }
-        if (is_after_gap) { parts.push_back({{}, one.offset(), true}); }  // it is empty
+        if (is_after_gap) { made.push_back({{}, one.offset(), true}); }  // it is empty
     }
+    return made;
+}
+
+/// Walks parts of the trace in several threads. This thread reports them in order.
+template <class Code, class Shows>
+void walk_in_threads(std::vector<stretch>& all, Code const& code, walk_settings const& how,
+                     report& to, Shows const& shows) {
+    auto const parts = pieces_of(all, how);
     struct worker {
         Code code;
         own_block_cache blocks{};
@@ -232,8 +268,7 @@ void walk_in_threads(std::vector<stretch>& all, Code const& code, walk_settings 
         std::uint64_t begin = 0;
         bool has_other_ret = false;
     };
-    std::uint64_t others = 0;
-    std::uint64_t first_other = 0;
+    other_rets others;
     auto const make = [&](unsigned number, std::size_t i) {
         auto& by = workers[number];
         if (by == nullptr) { by.reset(new worker{code}); }
@@ -261,30 +296,21 @@ void walk_in_threads(std::vector<stretch>& all, Code const& code, walk_settings 
         auto const wrong = walk_with(ret, reports);
         bool is_other = false;
         if (wrong != 0 && how.tries_other_ret) {
-            using enum trace::ret_mismatch;
             by->code = code_before;
             recorder other{wanted, to, offset, by->code};
             follow(by->code, wanted, how, other);
             if (is_after_gap) { other.gap({.why = flow::gap_reason::missing_trace}); }
-            is_other = walk_with(ret == pop ? keep : pop, other) < wrong;
-            if (is_other) {
-                return result{std::move(other.all()), offset + part.bytes.size(), offset, true};
-            }
+            is_other = walk_with(other_ret(how), other) < wrong;
+            if (is_other) { return result{std::move(other.all()), parts[i].end(), offset, true}; }
         }
-        return result{std::move(reports.all()), offset + part.bytes.size(), offset, false};
+        return result{std::move(reports.all()), parts[i].end(), offset, false};
     };
     tool::in_order(parts.size(), how.jobs, make, [&](result const& one) {
         one.reports.replay(to, shows);
-        if (one.has_other_ret && others++ == 0) { first_other = one.begin; }
+        if (one.has_other_ret) { others.add(one.begin); }
         if (how.bar != nullptr) { how.bar->at(one.end); }
     });
-    if (others != 0) {
-        bool const is_pop = how.options.on_ret_mismatch == trace::ret_mismatch::pop;
-        tool::print_error("--ret " + std::string{is_pop ? "keep" : "pop"} + " fits the code in " +
-                          std::to_string(others) + " of " + std::to_string(parts.size()) +
-                          " parts, the first at " + tool::hex(first_other) +
-                          ": they were walked so (GEN-134)");
-    }
+    others.note(parts.size(), how, to);
 }
 
 }  // namespace detail
