@@ -450,7 +450,7 @@ class CommandLine(unittest.TestCase):
             out.unlink()
             status, _, said = run("-o", out, *paths)
             self.assertEqual((status, out.exists()), (2, False))
-            self.assertIn("empty: the file is empty", said)
+            self.assertIn("empty: no Intel PT in this file: it is empty", said)
 
     def test_a_trace_is_not_overwritten(self):
         with tempfile.TemporaryDirectory() as folder:
