@@ -121,9 +121,11 @@ class ToolFolder(Folder):
                               timeout=120)
         return done.returncode, done.stdout, done.stderr.decode(errors="replace")
 
-    def page(self, *arguments, data=b"", status=0):
-        got, out, said = self.run_tool(TIMELINE, "--calls", "-o", "-", *arguments, data=data)
-        self.assertEqual((got, said), (status, ""))
+    def page(self, *arguments, data=b"", status=0, error=""):
+        got, out, said = self.run_tool(TIMELINE, "--quiet", "--calls", "-o", "-", *arguments,
+                                       data=data)
+        self.assertEqual(got, status)
+        self.assertRegex(said, rf"\A{error}\Z")
         return timeline_page.data_of(out.decode())
 
     def bars(self, *arguments, label="", **how):
@@ -153,8 +155,8 @@ class ToolFolder(Folder):
 
     def slices(self, *arguments, data=b""):
         """The slices of pt_dump, by track; numbers in 1/1000 of ns or ticks."""
-        status, out, said = self.run_tool(PT_DUMP, "--chrome-trace", "--calls", *arguments,
-                                          data=data)
+        status, out, said = self.run_tool(PT_DUMP, "--quiet", "--chrome-trace", "--calls",
+                                          *arguments, data=data)
         self.assertEqual((status, said), (0, ""))
         events = json.loads(out, parse_float=decimal.Decimal)["traceEvents"]
         names = {(one["pid"], one["tid"]): one["args"]["name"] for one in events
@@ -314,7 +316,8 @@ class Gaps(ToolFolder):
 
     def test_code_that_is_missing(self):
         program = random_program(random.Random(5))
-        page = self.page("-", data=program.trace())
+        page = self.page("-", data=program.trace(), status=1,
+                         error=r"timeline: no code for .*\ntimeline: no calls: only gaps: .*\n")
         bars = timeline_page.calls_of(page, 0)[""]
         self.assertEqual({(one["name"], one["kind"] & 7) for one in bars}, {("missing-code", GAP)})
 
@@ -407,8 +410,9 @@ class PerfData(ToolFolder):
         bars = self.bars("--symfs", self.folder / "root", path, label="100/100")
         self.assertEqual([one["name"] for one in bars], [one[1] for one in program.run()])
         status, _, said = self.run_tool(TIMELINE, "--calls", "-o", "-", path)
-        self.assertEqual(status, 0)
+        self.assertEqual(status, 1)
         self.assertIn("program100: cannot be read: its code is missing", said)
+        self.assertIn("no calls: only gaps: missing-code", said)
 
     def test_code_without_symbols_has_the_name_of_its_file(self):
         program = random_program(random.Random(8))

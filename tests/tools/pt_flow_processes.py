@@ -264,8 +264,8 @@ class WithoutMtc(System):
 
 class Processes(Folder):
     def run_tool(self, *arguments):
-        done = subprocess.run([PT_FLOW, *map(str, arguments)], capture_output=True, text=True,
-                              timeout=120)
+        done = subprocess.run([PT_FLOW, "--quiet", *map(str, arguments)], capture_output=True,
+                              text=True, timeout=120)
         self.assertEqual(done.stderr, "")
         self.assertIn(done.returncode, (0, 1))
         return done.stdout.splitlines()

@@ -82,12 +82,15 @@ public:
         }
     }
 
-    [[nodiscard]] auto end(std::uint64_t /*bytes*/) -> status {
+    [[nodiscard]] auto end(std::uint64_t bytes) -> status {
         if (!has_scale_) { choose_scale(false); }
         count_until(now_ / ticks_per_bin + 1);
         if (is_open_) { end_slice(flow_track); }
         if (has_space_) { end_slice(space_track); }
-        if (calls_) { write_calls(); }
+        if (calls_) {
+            write_calls();
+            how_.found->add(calls_->found().summary(bytes));
+        }
         return totals_.result();
     }
 

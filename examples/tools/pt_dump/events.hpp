@@ -103,6 +103,9 @@ public:
     }
 
     [[nodiscard]] auto end(std::uint64_t bytes) -> status {
+        how_.found->bytes += bytes;
+        how_.found->printed += totals_.events;
+        how_.found->elsewhere += places_.left_out();
         auto& out = out_.text();
         if (how_.json) {
             out += '{';

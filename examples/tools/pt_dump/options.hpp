@@ -7,6 +7,7 @@
 #include "../common/numbers.hpp"
 #include "../common/place_filter.hpp"
 #include "../common/trace_file.hpp"
+#include "../common/walk_summary.hpp"
 
 #include <ptspec/engine/check_options.hpp>
 #include <ptspec/ptspec.hpp>
@@ -58,6 +59,8 @@ struct settings {
     calls::process_code* code = nullptr;       ///< of the file with the stream `from`
     trace_file::stream const* from = nullptr;  ///< nullptr: a raw trace
     unsigned* inputs = nullptr;                ///< how many traces were begun, this one included
+    tool::walk_summary* found = nullptr;       ///< of all inputs, with places or calls
+    bool is_quiet = false;                     ///< without counts of gaps
 
     /// True if what is printed for a packet depends on all packets before it.
     [[nodiscard]] auto is_sequential() const -> bool {

@@ -58,7 +58,8 @@ Reading:
                   of a listing or --events only what ran there, as the last PIP or VMCS packet says:
                   in VMX root or non-root operation (NR), with this VMCS, with this CR3. After lost
                   packets nothing is known up to the next one. The last line has left_out, how much
-                  was not printed, and unknown, of it where the place is not known
+                  was not printed, and unknown, of it where the place is not known. That nothing is
+                  there is said on stderr
   --json          print JSON, one object a line
 
 Time, for --time and --chrome-trace. Without --tsc-ratio MTCs give no time, without --non-turbo CYCs
@@ -96,6 +97,8 @@ Calls, for --chrome-trace:
   --symfs DIRECTORY, --vdso FILE, --kernel FILE, --kallsyms FILE, --guest-symfs DIRECTORY,
   --guest-kernel FILE, --guest-kallsyms FILE
                   where the code of a perf.data file is: see pt_flow --help
+  --quiet         do not count the gaps of calls on stderr: of each reason, and the addresses
+                  without code
 
   -h, --help      print this text
 
@@ -222,7 +225,8 @@ Exit status: 0 no damage; 1 damage, which is listed, or with --check a violation
 file that is empty, has no Intel PT or cannot be read to its end, or output that cannot be written;
 3 no PSB. With several files or streams the worst status is returned, in the order 2, 3, 1. A gap is
 no damage, but a packet that it cuts is, and so are damaged records of a perf.data file: they are
-skipped, and their bytes counted on stderr.
+skipped, and their bytes counted on stderr. It is also 1 if nothing is where --only, --vmcs or --cr3
+select, or --calls has no call: stderr has the reason.
 )";
 
 /// The status for several files: the worst in the order failed, no_psb, damaged.
@@ -508,6 +512,18 @@ auto with_report(settings const& how, Body const& body) -> status {
     return body.template operator()<lister>();
 }
 
+/// What is asked of calls and places.
+auto request_of(settings const& how) -> tool::walk_request {
+    tool::walk_request made;
+    made.what = how.calls != nullptr ? "calls" : how.what == form::events ? "events" : "packets";
+    made.is_quiet = how.is_quiet;
+    bool const has_images = how.calls != nullptr && how.calls->code.has_images;
+    made.user_code = has_images ? "give --binary, --image or --pages"
+                                : "see --symfs, or --binary of a raw trace";
+    made.kernel_code = has_images ? "" : "give --kernel";
+    return made;
+}
+
 auto run(tool::command_line& line) -> int {
     settings how;
     std::vector<std::string> files;
@@ -557,6 +573,8 @@ auto run(tool::command_line& line) -> int {
                 throw tool::failure{
                     "--kind takes auto, manual, broadwell, skylake, icelake or atom"};
             }
+        } else if (line.is("--quiet")) {
+            how.is_quiet = true;
         } else if (line.is("--json")) {
             how.json = true;
         } else if (line.is("--jobs")) {
@@ -597,6 +615,8 @@ auto run(tool::command_line& line) -> int {
     timeline_state shared;
     unsigned inputs = 0;
     how.shared = &shared;
+    tool::walk_summary found;
+    how.found = &found;
     how.inputs = &inputs;
 
     tool::output standard;
@@ -622,6 +642,11 @@ auto run(tool::command_line& line) -> int {
     if (how.what == form::chrome_trace) { end_chrome_trace(out, shared); }
     out.flush();
     standard.close();
+    if (how.places.is_on() || how.calls != nullptr) {
+        found.has_psb = worst != no_psb;
+        print_summary(found, request_of(how));
+        if (found.printed == 0) { worst = worse(worst, damaged); }
+    }
     if (worst == no_psb) {
         tool::print_error(
             "no PSB to begin at: no Intel PT, or its begin is missing; --no-sync reads "

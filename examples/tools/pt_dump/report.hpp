@@ -246,6 +246,9 @@ public:
     [[nodiscard]] auto end(std::uint64_t bytes) -> status {
         print({.what = trace::item_type::end, .offset = bytes});
         bool const has_packets = totals_.packets + places_.left_out() != 0;
+        how_.found->bytes += bytes;
+        how_.found->printed += totals_.packets;
+        how_.found->elsewhere += places_.left_out();
         return totals_.errors != 0 ? damaged : has_packets ? clean : no_psb;
     }
 

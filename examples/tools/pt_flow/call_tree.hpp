@@ -173,6 +173,7 @@ private:
         if (!is_pending_) { return; }
         is_pending_ = false;
         if (!is_shown) { return; }
+        ++printed;
         begin_line(pending_.when, nullptr);
         end_line(pending_.depth, name_of(pending_), " {", mark_of(pending_));
     }
@@ -186,6 +187,7 @@ private:
         --now_->shown_depth;
         bool const is_leaf = is_pending_;
         if (is_shown) {
+            ++printed;
             begin_line(when, &last);
             if (is_leaf) {
                 end_line(last.depth, name_of(last), ";", mark_of(last),

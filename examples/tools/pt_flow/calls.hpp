@@ -38,7 +38,8 @@ public:
     auto function_at(std::uint64_t ip) -> flow::function { return names_.range_at(ip); }
     auto stack_use_at(std::uint64_t ip) -> flow::stack_use { return names_.stack_use_at(ip); }
 
-    bool is_shown = true;  ///< false outside of the times that are wanted
+    bool is_shown = true;       ///< false outside of the times that are wanted
+    std::uint64_t printed = 0;  ///< lines of calls or stacks
 
 protected:
     traced::address_names names_;
@@ -101,13 +102,13 @@ public:
     void thread(thread_id which) override {
         if (last_ != nullptr && last_->thread == which) { return; }
         if (prints_at_once_ && last_ != nullptr) { last_->printer->end(); }
-        auto& found = all_[{which.tid, which.is_guest}];
-        if (found != nullptr && !(found->thread == which)) { end_of(*found); }
-        if (found == nullptr || !(found->thread == which)) {
-            found.reset(new thread_calls{which, make_(which), choice_});
+        auto& calls = all_[{which.tid, which.is_guest}];
+        if (calls != nullptr && !(calls->thread == which)) { end_of(*calls); }
+        if (calls == nullptr || !(calls->thread == which)) {
+            calls.reset(new thread_calls{which, make_(which), choice_});
         }
         if (prints_at_once_) { title(which); }
-        last_ = found.get();
+        last_ = calls.get();
         last_->printer->is_shown = is_shown;
     }
     void end() override {
@@ -132,6 +133,7 @@ private:
     void end_of(thread_calls& one) {
         if (!prints_at_once_) { title(one.thread); }
         one.printer->end();
+        found.printed += one.printer->printed;
         dropped_stacks_ += one.stack.dropped_stacks();
     }
     void title(thread_id which) {

@@ -29,6 +29,7 @@ struct selecting {
     trace::time when{};
 
     void time(trace::time const& now) {
+        all.found.time(now);
         when = now;
         is_time_new = true;
     }
@@ -39,8 +40,9 @@ struct selecting {
         if (!is_in_place()) {
             all.others.instructions += one.count;
             all.others.unknown += place->is_known ? 0 : one.count;
-        } else if (is_shown) {
-            to.block(one);
+        } else {
+            all.found.executed(one.count, is_shown);
+            if (is_shown) { to.block(one); }
         }
     }
     void edge(flow::edge const& one) {
@@ -54,9 +56,13 @@ struct selecting {
     }
     void gap(flow::gap const& one) {
         settle();
+        if (is_in_place() && is_shown) { return all.gap(one); }
         all.wrong_turns += one.why == flow::gap_reason::wrong_turn ? 1 : 0;
-        auto& counted = is_in_place() ? all.gaps : all.others.gaps;
-        counted += is_shown || !is_in_place() ? 1 : 0;
+        if (is_in_place()) {
+            all.found.executed(1, false);
+        } else {
+            all.others.gaps += 1;
+        }
     }
 
 private:
@@ -80,12 +86,14 @@ private:
 struct no_path_cache {
     static auto cache() -> flow::path_cache* { return nullptr; }
 };
+/// Whether known paths are walked as a whole: then instructions are not counted.
 template <class Collector, class Code>
-using paths_for = std::conditional_t<flow::detail::uses_paths<typename Collector::sink, Code>,
-                                     own_path_cache, no_path_cache>;
+inline constexpr bool walks_paths = flow::detail::uses_paths<typename Collector::sink, Code>;
+template <class Collector, class Code>
+using paths_for = std::conditional_t<walks_paths<Collector, Code>, own_path_cache, no_path_cache>;
 
 inline void count(walk_counts const& from, report& to) {
-    to.gaps += from.gaps;
+    to.found.add(from.found);
     to.others.add(from.others);
 }
 
@@ -113,7 +121,7 @@ void cover_in_order(std::vector<stretch> const& all, Code& code, walk_settings c
             if (one.is_after_gap()) { sink.gap({.why = flow::gap_reason::missing_trace}); }
             walk_stretch(one, code, blocks.cache(), how, clock, sink, done);
         };
-        if (how.window || place != nullptr) {
+        if (how.window || place != nullptr || !walks_paths<collector_type, Code>) {
             selecting<collector_type, decltype(shows)> sink{collector, counts, shows, place,
                                                             is_shown};
             walk_with(sink);
@@ -166,7 +174,7 @@ void cover_in_threads(std::vector<stretch>& all, Code const& code, walk_settings
         auto const collect = [&](trace::ret_mismatch ret, flow::path_cache* paths) {
             walk_counts counts;
             collector.begin(by->code);
-            if (is_after_gap) { counts.gaps += 1; }
+            if (is_after_gap) { counts.gap({.why = flow::gap_reason::missing_trace}); }
             walk_with(ret, collector.sink_for(counts, paths));
             return counts;
         };
@@ -224,6 +232,29 @@ void cover(std::vector<stretch>& all, Code& code, walk_settings const& how, Repo
         }
     }
     detail::cover_in_order(all, code, how, to);
+}
+
+/// Counts instructions.
+class instruction_count : public report {
+public:
+    [[nodiscard]] auto wants() const -> wanted override { return {.blocks = true}; }
+};
+
+/// Counts edges. Where there are none, a second walk counts what was executed without them.
+template <class Code>
+void cover_edges(std::vector<stretch>& all, Code& code, walk_settings const& how, edge_counts& to) {
+    if constexpr (!detail::walks_paths<edge_collector, Code>) {
+        cover(all, code, how, to);
+    } else {
+        auto another = code;
+        cover(all, code, how, to);
+        if (!to.is_empty() || to.found.instructions + to.found.outside != 0) { return; }
+        auto quiet = how;
+        quiet.bar = nullptr;
+        instruction_count count;
+        walk(all, another, quiet, count);
+        to.found.executed(count.found.instructions, true);
+    }
 }
 
 }  // namespace pt_flow

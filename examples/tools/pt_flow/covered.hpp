@@ -19,9 +19,15 @@ namespace pt_flow {
 
 /// What a walk for coverage counts beside it.
 struct walk_counts {
-    std::uint64_t gaps = 0;
+    tool::walk_summary found{};
     std::uint64_t wrong_turns = 0;  ///< of the gaps, also of those that are not shown
     left_out others{};
+
+    /// A gap that is shown.
+    void gap(flow::gap const& one) {
+        found.gap(one);
+        wrong_turns += one.why == flow::gap_reason::wrong_turn ? 1 : 0;
+    }
 };
 
 /// Counts of edges, a byte each, that a thread of the tool makes.
@@ -33,10 +39,7 @@ public:
     struct sink : flow::coverage {
         walk_counts& all;
 
-        void gap(flow::gap const& one) {
-            all.gaps += 1;
-            all.wrong_turns += one.why == flow::gap_reason::wrong_turn ? 1 : 0;
-        }
+        void gap(flow::gap const& one) { all.gap(one); }
     };
     /// Takes the edges back that `sink` counted.
     struct undo_sink {
@@ -128,11 +131,11 @@ public:
         block_collector& to;
         walk_counts& all;
 
-        void block(flow::executed_block const& one) { to.block(one); }
-        void gap(flow::gap const& one) {
-            all.gaps += 1;
-            all.wrong_turns += one.why == flow::gap_reason::wrong_turn ? 1 : 0;
+        void block(flow::executed_block const& one) {
+            all.found.executed(one.count, true);
+            to.block(one);
         }
+        void gap(flow::gap const& one) { all.gap(one); }
     };
 
     block_collector() = default;
@@ -203,7 +206,7 @@ public:
     [[nodiscard]] virtual auto max_jobs() const -> unsigned { return ~0U; }
     /// Adds another report of the same form.
     virtual void add(coverage_report& more) {
-        gaps += more.gaps;
+        found.add(more.found);
         others.add(more.others);
     }
 };
@@ -219,6 +222,10 @@ public:
         return static_cast<unsigned>(std::clamp<std::size_t>(most / size_, 1, 256));
     }
     [[nodiscard]] auto own() -> edge_collector& { return own_; }
+    [[nodiscard]] auto is_empty() const -> bool {
+        auto const is_zero = [](std::uint8_t one) { return one == 0; };
+        return std::ranges::all_of(own_.counts(), is_zero);
+    }
     [[nodiscard]] auto another() const -> std::unique_ptr<edge_collector> {
         return std::make_unique<edge_collector>(size_);
     }
@@ -227,6 +234,7 @@ public:
         own_.add(dynamic_cast<edge_counts&>(more).own_);
     }
     void end() override {
+        if (!is_empty()) { ++found.printed; }
         auto const& counts = own_.counts();
         to_.write({reinterpret_cast<char const*>(counts.data()), counts.size()});
     }
@@ -262,16 +270,17 @@ public:
         std::map<std::pair<std::size_t, std::uint64_t>, std::uint32_t> blocks;
         for (auto const& [of, sizes] : own_.all()) {
             for (auto const& [ip, size] : sorted(sizes)) {
-                auto const found = module_of_({of.first, 0, of.second}, ip);
-                if (!found) { continue; }
-                auto const key = found->path +
-                                 (of.first == no_process ? tool::hex(found->address) : "");
+                auto const file = module_of_({of.first, 0, of.second}, ip);
+                if (!file) { continue; }
+                auto const key = file->path +
+                                 (of.first == no_process ? tool::hex(file->address) : "");
                 auto const [number, is_new] = numbers.try_emplace(key, modules.size());
-                if (is_new) { modules.push_back(*found); }
-                auto& kept = blocks[{number->second, ip - found->address}];
+                if (is_new) { modules.push_back(*file); }
+                auto& kept = blocks[{number->second, ip - file->address}];
                 kept = std::max(kept, size);
             }
         }
+        found.printed += blocks.size();
         to_.write("DRCOV VERSION: 2\nDRCOV FLAVOR: drcov\n");
         to_.write("Module Table: version 2, count " + std::to_string(modules.size()) + "\n");
         to_.write("Columns: id, base, end, entry, path\n");

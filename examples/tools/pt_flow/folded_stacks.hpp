@@ -90,7 +90,10 @@ private:
         auto const* const found = names_.range_at(of.function).symbol;
         callers += found == nullptr ? names_.of(of.function) : found->name;
         std::replace(callers.begin() + static_cast<std::ptrdiff_t>(size), callers.end(), ';', ':');
-        if (of.count != 0) { to_.write(callers + " " + std::to_string(of.count) + "\n"); }
+        if (of.count != 0) {
+            ++printed;
+            to_.write(callers + " " + std::to_string(of.count) + "\n");
+        }
         callers += ';';
         for (auto const& [function, child] : of.children) { print(child, callers); }
         callers.resize(size);

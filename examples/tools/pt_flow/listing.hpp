@@ -89,7 +89,9 @@ public:
 
     [[nodiscard]] auto wants() const -> wanted override { return {.instructions = true}; }
     void instruction(flow::executed const& one) override {
-        if (is_shown) { to_.hex(one.ip).end(); }
+        if (!is_shown) { return; }
+        to_.hex(one.ip).end();
+        ++found.printed;
     }
 };
 class block_listing : public listing {
@@ -99,6 +101,7 @@ public:
     [[nodiscard]] auto wants() const -> wanted override { return {.blocks = true}; }
     void block(flow::executed_block const& one) override {
         if (!is_shown) { return; }
+        ++found.printed;
         to_.text("block ").hex(one.ip).text(" ").hex(one.last).text(" n=").decimal(one.count);
         to_.text(" mode=").decimal(bits_of(one.width)).end();
     }
@@ -111,10 +114,13 @@ public:
     void gap(flow::gap const& one) override {
         listing::gap(one);
         bool const is_tip = one.why == flow::gap_reason::no_tnt && one.to_is_target;
-        if (is_shown && is_tip) { to_.text("edge - ").hex(one.to).end(); }
+        if (!is_shown || !is_tip) { return; }
+        ++found.printed;
+        to_.text("edge - ").hex(one.to).end();
     }
     void edge(flow::edge const& one) override {
         if (!is_shown) { return; }
+        ++found.printed;
         to_.text("edge ").hex(one.from).text(" ").hex(one.to);
         if (one.is_asynchronous) { to_.text(" event"); }
         if (transition == vm_transition::entry) { to_.text(" vm-entry"); }
@@ -152,6 +158,7 @@ public:
 private:
     void end_run() {
         if (count_ == 0) { return; }
+        ++found.printed;
         to_.text("run ").hex(start_).text(" ").hex(last_).text(" n=").decimal(count_);
         to_.text(" mode=").decimal(bits_of(width_)).end();
         count_ = 0;

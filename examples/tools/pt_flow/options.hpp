@@ -34,7 +34,8 @@ struct settings {
     std::size_t bitmap_size = 0;
     std::string trace{};
     walk_settings walk{};
-    bool times = false;  ///< of calls
+    bool times = false;     ///< of calls
+    bool is_quiet = false;  ///< without counts of gaps
     flow::stack_choice stack_by = flow::stack_choice::by_returns;
     std::uint64_t from = 0;  ///< bytes of the trace
     std::uint64_t to = ~std::uint64_t{0};
@@ -182,6 +183,8 @@ inline auto parse(tool::command_line& line, std::string_view usage) -> settings 
             given.to = tool::number_of(line, "an offset in the trace", any);
         } else if (line.is("--time")) {
             given.walk.window = detail::window_of(line.value());
+        } else if (line.is("--quiet")) {
+            given.is_quiet = true;
         } else if (line.is("--times")) {
             given.times = true;
         } else if (line.is("--stack-by")) {

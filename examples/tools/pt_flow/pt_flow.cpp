@@ -70,6 +70,8 @@ What is walked and printed; all by default:
                             counted on stderr
   --jobs N                  walk in up to N threads; by default in one for each processor. The
                             output does not depend on it
+  --quiet                   do not count gaps on stderr at the end: of each reason, and the
+                            addresses without code
 
 Code of a raw trace:
   --binary FILE[@ADDRESS]   an ELF file, whose symbols name functions; the address is that of the
@@ -131,29 +133,40 @@ RET returns from a CALL that is in a gap (missing-call), or trace and code do no
 endless-loop, no-target). Or the trace has no packets for it: see --ctl. `edge - TO` after a gap
 no-tnt is the target of an indirect branch. An edge that changes NR ends with vm-entry or vm-exit.
 
-Example:
-  $ printf 'psb\nfup ip=0x1000\npsbend\ntnt.8 bits=T\n' | pt_asm | pt_flow -
-  gap missing-code offset=0x15 from=0x1000 missing=0x1000
+Where nothing but gaps is printed, stderr has the reason: no code, tracing is off, nothing in the
+range of --time or where --only selects. So it has if all counts of --bitmap are 0, --drcov has no
+block, or --calls and --folded have only lines of threads.
 
-Exit status: 0; 1 there are gaps, there is no PSB, or records of a perf.data file are damaged: these
-are skipped, and their bytes counted on stderr; 2 wrong usage, or an unreadable file.
+Example:
+  $ printf 'psb\nfup ip=0x1000\npsbend\ntnt.8 bits=T\n' | pt_asm | pt_flow - 2>&1
+  gap missing-code offset=0x15 from=0x1000 missing=0x1000
+  pt_flow: no code for 1 address: 0x1000; give --binary, --image or --pages
+  pt_flow: no instructions: only gaps: missing-code 1
+
+Exit status: 0; 1 there are gaps, there is no PSB, nothing else is printed, or records of a
+perf.data file are damaged: these are skipped, and their bytes counted on stderr; 2 wrong usage, or
+an unreadable file.
 )";
 
-/// Walks the bytes that are wanted.
+/// Walks the bytes that are wanted. Returns false if the trace has no PSB.
 template <class Code>
-void walk(settings const& given, std::vector<pt_flow::stretch> all, Code& code,
-          pt_flow::walk_settings const& how, pt_flow::report& to) {
-    to.has_psb = std::any_of(all.begin(), all.end(), [](auto& one) { return one.has_psb(); });
-    if (given.from != 0 || given.to != ~std::uint64_t{0}) {
+auto walk(settings const& given, std::vector<pt_flow::stretch> all, Code& code,
+          pt_flow::walk_settings const& how, pt_flow::report& to) -> bool {
+    bool const has_psb = all.empty() || std::any_of(all.begin(), all.end(),
+                                                    [](auto& one) { return one.has_psb(); });
+    to.found.has_psb = to.found.has_psb && has_psb;
+    if (given.has_bytes()) {
         for (auto& one : all) { one.keep(given.from, given.to); }
     }
+    for (auto const& one : all) { to.found.bytes += one.size(); }
     if (auto* const edges = dynamic_cast<pt_flow::edge_counts*>(&to)) {
-        pt_flow::cover(all, code, how, *edges);
+        pt_flow::cover_edges(all, code, how, *edges);
     } else if (auto* const blocks = dynamic_cast<pt_flow::covered_blocks*>(&to)) {
         pt_flow::cover(all, code, how, *blocks);
     } else {
         pt_flow::walk(all, code, how, to);
     }
+    return has_psb;
 }
 
 using report = std::unique_ptr<pt_flow::report>;
@@ -195,6 +208,26 @@ auto listing_of(settings const& given, tool::output& to) -> report {
     }
 }
 
+/// What is asked of a walk. `user_code` and `kernel_code` say what helps where code is missing.
+auto request_of(settings const& given, std::string user_code, std::string kernel_code)
+    -> tool::walk_request {
+    tool::walk_request made;
+    switch (given.what) {
+        case form::edges:
+        case form::bitmap: made.what = "edges"; break;
+        case form::calls: made.what = given.dso.empty() ? "calls" : "calls of " + given.dso; break;
+        case form::drcov: made.what = "blocks of files"; break;
+        case form::folded: made.what = "stacks"; break;
+        default: break;
+    }
+    made.has_bytes = given.has_bytes();
+    made.to_ns = given.walk.to_ns;
+    made.user_code = std::move(user_code);
+    made.kernel_code = std::move(kernel_code);
+    made.is_quiet = given.is_quiet;
+    return made;
+}
+
 void report_no_psb(std::string const& name) {
     tool::print_error(name +
                       ": has no PSB: no Intel PT, or its begin is missing: nothing is known");
@@ -213,6 +246,16 @@ void report_left_out(settings const& given, pt_flow::left_out const& all) {
     tool::print_error("left out: " + counted(all.instructions, "instruction") + " (" +
                       std::to_string(all.unknown) + " where the place is not known), " +
                       counted(all.branches, "edge") + ", " + counted(all.gaps, "gap"));
+}
+
+/// Says what a report did not find, after what it printed, and returns the exit status.
+auto report_found(pt_flow::report const& of, tool::walk_request const& asked, tool::output& out)
+    -> int {
+    out.flush();
+    auto found = of.found;
+    found.elsewhere = of.others.instructions + of.others.gaps;
+    tool::print_summary(found, asked);
+    return found.is_complete() ? 0 : 1;
 }
 
 /// Prints what a raw trace says, and returns the exit status.
@@ -238,12 +281,12 @@ auto print_raw(settings& given, trace_file::opened& in, tool::output& out) -> in
     how.bar = &bar;
     std::vector<pt_flow::stretch> all;
     all.emplace_back(0).add(bytes->bytes());
-    walk(given, std::move(all), code, how, *to);
+    bool const has_psb = walk(given, std::move(all), code, how, *to);
     print_notes(to->notes);
     to->end();
     report_left_out(given, to->others);
-    if (!to->has_psb) { report_no_psb(in.name()); }
-    return to->gaps == 0 && to->has_psb ? 0 : 1;
+    if (!has_psb) { report_no_psb(in.name()); }
+    return report_found(*to, request_of(given, "give --binary, --image or --pages", ""), out);
 }
 
 /// One trace of a file or directory. `walk(report, jobs, bar)` walks it.
@@ -252,7 +295,8 @@ struct source {
     std::uint64_t size = 0;
     bool is_divided = false;  ///< for coverage, `walk` takes several jobs
     trace_file::conversion to_ns{};
-    std::function<void(pt_flow::report&, unsigned, tool::progress*)> walk;
+    /// Returns false if there is no PSB.
+    std::function<bool(pt_flow::report&, unsigned, tool::progress*)> walk;
 };
 
 /// The report for the wanted form. `Processes` has the names of functions.
@@ -286,7 +330,7 @@ auto report_of_threads(settings const& given, tool::output& to, trace_file::conv
 /// walked one after the other, the others in parallel.
 template <class Processes>
 auto print_coverage(settings const& given, std::vector<source> const& all, Processes& of,
-                    tool::output& out) -> int {
+                    tool::walk_request const& asked, tool::output& out) -> int {
     using pt_flow::coverage_report;
     auto const make_report = [&] {
         auto made = report_of_threads(given, out, all[0].to_ns, of);
@@ -303,8 +347,8 @@ auto print_coverage(settings const& given, std::vector<source> const& all, Proce
     };
     std::vector<walked> results(all.size());
     auto const walk_into = [&](coverage_report& into, std::size_t i, unsigned jobs, auto* with) {
-        all[i].walk(into, jobs, with);
-        results[i] = {into.has_psb, std::exchange(into.notes, {})};
+        bool const has_psb = all[i].walk(into, jobs, with);
+        results[i] = {has_psb, std::exchange(into.notes, {})};
     };
     std::vector<std::size_t> whole;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -327,28 +371,25 @@ auto print_coverage(settings const& given, std::vector<source> const& all, Proce
     for (auto const& one : reports) {
         if (one != nullptr) { to->add(*one); }
     }
-    bool is_known = true;
     for (std::size_t i = 0; i < all.size(); ++i) {
         print_notes(results[i].notes);
-        if (results[i].has_psb) { continue; }
-        report_no_psb(all[i].label);
-        is_known = false;
+        if (!results[i].has_psb) { report_no_psb(all[i].label); }
     }
     to->end();
     report_left_out(given, to->others);
-    return to->gaps == 0 && is_known ? 0 : 1;
+    return report_found(*to, asked, out);
 }
 
 /// Prints several traces, and returns the exit status: coverage of all, or each after its label.
 /// Then they are walked in parallel.
 template <class Processes>
 auto print_all(settings const& given, std::vector<source> const& all, Processes& of,
-               tool::output& out) -> int {
+               tool::walk_request const& asked, tool::output& out) -> int {
     if (!given.dso.empty() && !of.executes(given.dso)) {
         throw tool::failure{given.dso + ": no process executes this file"};
     }
     if (given.what == form::drcov || given.what == form::bitmap) {
-        return print_coverage(given, all, of, out);
+        return print_coverage(given, all, of, asked, out);
     }
     auto const jobs = given.walk.jobs;
     std::uint64_t size = 0;
@@ -356,17 +397,16 @@ auto print_all(settings const& given, std::vector<source> const& all, Processes&
     tool::progress bar{size};
     if (all.size() == 1) {
         auto const to = report_of_threads(given, out, all[0].to_ns, of);
-        all[0].walk(*to, jobs, &bar);
+        bool const has_psb = all[0].walk(*to, jobs, &bar);
         print_notes(to->notes);
-        if (!to->has_psb) { report_no_psb(all[0].label); }
+        if (!has_psb) { report_no_psb(all[0].label); }
         to->end();
         report_left_out(given, to->others);
-        return to->gaps == 0 && to->has_psb ? 0 : 1;
+        return report_found(*to, asked, out);
     }
     struct printed {
         tool::output text = tool::output::temporary();
-        std::uint64_t gaps = 0;
-        bool has_psb = true;
+        tool::walk_summary found{};
         pt_flow::left_out others{};
         std::vector<std::string> notes{};
     };
@@ -376,27 +416,29 @@ auto print_all(settings const& given, std::vector<source> const& all, Processes&
         auto const to = report_of_threads(given, made.text, all[i].to_ns, of);
         all[i].walk(*to, 1, nullptr);
         to->end();
-        made.gaps = to->gaps;
-        made.has_psb = to->has_psb;
+        made.found = to->found;
         made.others = to->others;
         made.notes = std::move(to->notes);
         return made;
     };
-    bool is_known = true;
+    tool::walk_summary found{};
     pt_flow::left_out others{};
     std::uint64_t done = 0;
     auto of_next = all.begin();
     tool::in_order(all.size(), jobs, make, [&](printed& one) {
         one.text.copy_to(out);
         print_notes(one.notes);
-        if (!one.has_psb) { report_no_psb(of_next->label); }
-        is_known = is_known && one.gaps == 0 && one.has_psb;
+        if (!one.found.has_psb) { report_no_psb(of_next->label); }
+        found.add(one.found);
         others.add(one.others);
         bar.at(done += of_next->size);
         ++of_next;
     });
+    out.flush();
     report_left_out(given, others);
-    return is_known ? 0 : 1;
+    found.elsewhere = others.instructions + others.gaps;
+    tool::print_summary(found, asked);
+    return found.is_complete() ? 0 : 1;
 }
 
 /// How to walk a stream of a perf.data file.
@@ -424,7 +466,7 @@ auto print_perf_data(settings const& given, trace_file::container const& file, t
             with.bar = bar;
             traced::traced_code code{in, *one};
             code.select(with.places);
-            walk(given, pt_flow::stretches_of(*one), code, with, to);
+            return walk(given, pt_flow::stretches_of(*one), code, with, to);
         };
         bool const is_divided = pt_flow::is_divided(traced::traced_code{in, *one}, how,
                                                     one->bytes());
@@ -433,7 +475,10 @@ auto print_perf_data(settings const& given, trace_file::container const& file, t
     if (all.empty() && !given.tid) { file.check(); }
     if (all.empty()) { throw tool::failure{file.name + ": has no trace of this thread"}; }
     bool const is_damaged = file.print_warnings();
-    return std::max(print_all(given, all, in, out), is_damaged ? 1 : 0);
+    auto asked = request_of(given, "see --symfs",
+                            given.code.files.kernel.empty() ? "give --kernel" : "see --kernel");
+    asked.to_ns = all.front().to_ns;
+    return std::max(print_all(given, all, in, asked, out), is_damaged ? 1 : 0);
 }
 
 /// How to walk raw output of pt_record.
@@ -480,7 +525,7 @@ auto print_recording(settings const& given, tool::output& out) -> int {
             pt_flow::recorded_code code{in.code_of(one.process), which, bytes.bytes()};
             std::vector<pt_flow::stretch> whole;
             whole.emplace_back(0).add(bytes.bytes());
-            walk(given, std::move(whole), code, with, to);
+            return walk(given, std::move(whole), code, with, to);
         };
         std::error_code ignored;
         auto const size = std::filesystem::file_size(path, ignored);
@@ -488,7 +533,9 @@ auto print_recording(settings const& given, tool::output& out) -> int {
             {"tid " + std::to_string(one.tid), ignored ? 0 : size, false, how.to_ns, walk_it});
     }
     if (all.empty()) { throw tool::failure{given.trace + ": has no trace of this thread"}; }
-    return print_all(given, all, in, out);
+    auto asked = request_of(given, "the recording does not have it", "");
+    asked.to_ns = all.front().to_ns;
+    return print_all(given, all, in, asked, out);
 }
 
 /// Takes the copies of kcore and kallsyms from a directory of perf record --kcore.

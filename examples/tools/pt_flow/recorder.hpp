@@ -67,6 +67,7 @@ public:
                 continue;
             } else if (auto const* const step_of = std::get_if<step>(&any)) {
                 if (step_of->before.count != 0) {
+                    to.found.executed(step_of->before.count, to.is_shown);
                     to.executed(step_of->before.ip, step_of->before.count);
                 }
                 to.transition = step_of->transition;
@@ -74,13 +75,16 @@ public:
                 bool const is_other = to.transition != vm_transition::none;
                 if (has_transitions || !is_other) { to.edge(step_of->edge); }
             } else if (auto const* const instruction = std::get_if<flow::executed>(&any)) {
+                to.found.executed(1, to.is_shown);
                 to.instruction(*instruction);
             } else if (auto const* const block = std::get_if<flow::executed_block>(&any)) {
+                to.found.executed(block->count, to.is_shown);
                 to.block(*block);
             } else if (auto const* const all = std::get_if<sum>(&any)) {
+                to.found.executed(all->count, to.is_shown);
                 to.executed(all->ip, all->count);
             } else if (auto const* const gap = std::get_if<flow::gap>(&any)) {
-                to.gaps += to.is_shown ? 1 : 0;
+                to.is_shown ? to.found.gap(*gap) : to.found.executed(1, false);
                 to.gap(*gap);
             } else if (auto const* const begin = std::get_if<start>(&any)) {
                 to.start(begin->ip, begin->space);
@@ -88,6 +92,7 @@ public:
                 to.stop(*end);
             } else if (auto const* const when = std::get_if<trace::time>(&any)) {
                 to.is_shown = shows(*when);
+                to.found.time(*when);
                 to.time(*when);
             } else if (auto const* const which = std::get_if<thread_id>(&any)) {
                 to.thread(*which);

@@ -5,6 +5,7 @@
 
 #include "../common/clock_options.hpp"
 #include "../common/traced/processes.hpp"
+#include "../common/walk_summary.hpp"
 
 #include <ptspec/flow.hpp>
 
@@ -77,14 +78,13 @@ public:
     /// The end of the walk.
     virtual void end() {}
 
-    std::uint64_t gaps = 0;    ///< that were shown
-    bool is_filtered = false;  ///< by --only, --vmcs or --cr3
-    bool is_in_place = true;   ///< false where they do not select
+    tool::walk_summary found{};  ///< what was shown
+    bool is_filtered = false;    ///< by --only, --vmcs or --cr3
+    bool is_in_place = true;     ///< false where they do not select
     bool is_place_known = true;
-    left_out others{};           ///< what was executed there
-    vm_transition transition{};  ///< the edge that is reported next
-    bool is_shown = true;        ///< false outside of the times that are wanted
-    bool has_psb = true;  ///< the walked trace; without one nothing is known, and that is no gap
+    left_out others{};                 ///< what was executed there
+    vm_transition transition{};        ///< the edge that is reported next
+    bool is_shown = true;              ///< false outside of the times that are wanted
     std::vector<std::string> notes{};  ///< of the walk, for stderr
 };
 

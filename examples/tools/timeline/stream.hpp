@@ -179,6 +179,8 @@ public:
     }
     /// What --only, --vmcs and --cr3 left out.
     [[nodiscard]] auto places() const -> tool::place_counter const& { return places_; }
+    /// The events and branches there.
+    [[nodiscard]] auto events_there() const -> std::uint64_t { return taken_; }
     /// Something can be decoded.
     [[nodiscard]] auto is_read() const -> bool { return has_psb() || !sync_; }
     [[nodiscard]] auto first_time() const -> std::uint64_t { return first_time_; }
@@ -219,7 +221,10 @@ private:
         bool const is_anywhere = what == type::damage || what == type::note ||
                                  what == type::synced || what == type::resynced ||
                                  what == type::lost || what == type::overflow;
-        return is_anywhere || places_.takes();
+        if (is_anywhere) { return true; }
+        bool const is_taken = places_.takes();
+        taken_ += is_taken ? 1 : 0;
+        return is_taken;
     }
     /// Reads what waits for more bytes.
     void end_part() {
@@ -384,6 +389,7 @@ private:
     std::uint64_t counts_[event_type_count] = {};
     std::uint64_t lane_counts_[lanes] = {};
     std::uint64_t conditional_ = 0;
+    std::uint64_t taken_ = 0;  ///< events in the wanted places
     std::uint64_t skipped_ = 0;
     std::uint64_t gaps_ = 0;
     std::uint64_t told_gaps_ = 0;

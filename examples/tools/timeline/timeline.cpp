@@ -65,6 +65,8 @@ and so may OUT.html for standard output.
                      without --calls: count and list only the branches and events there, as the
                      last PIP or VMCS packet before says: in VMX root or non-root operation (NR),
                      with this VMCS, with this CR3. What is left out is counted on stderr
+  --quiet            do not count gaps of --calls on stderr: of each reason, and the addresses
+                     without code
   -h, --help         print this text
 
 For each trace the page has lanes over time: where it is traced, CR3, branches, the frequency of the
@@ -98,7 +100,8 @@ Example:
   <!doctype html>
 
 Exit status: 0 no damage; 1 damage, which the page shows, or damaged records of a perf.data file,
-which are skipped and counted on stderr; 2 wrong usage, a file that is empty, has no Intel PT or
+which are skipped and counted on stderr, or a page with --calls but without one, or with --only but
+without an event: stderr has the reason; 2 wrong usage, a file that is empty, has no Intel PT or
 cannot be read, or output that cannot be written; 3 no PSB. With several traces the worst status is
 returned, in the order 2, 3, 1. With status 2 no page is written, except for the streams of a file
 that is cut or damaged: those that can be read are drawn.
@@ -121,6 +124,7 @@ struct settings {
     std::optional<std::uint64_t> stream{};
     bool winipt = false;
     bool sync = true;
+    bool is_quiet = false;  ///< without counts of gaps
     calls::options calls{};
     timeline::part part{};
     tool::place_filter places{};
@@ -306,6 +310,8 @@ public:
         });
     }
 
+    [[nodiscard]] auto found() const -> tool::walk_summary const& { return found_; }
+
 private:
     static constexpr std::size_t least_bars = 256;
 
@@ -314,6 +320,8 @@ private:
     }
     template <class NameOf>
     auto text(stream const& of, calls::recorder const& from, NameOf const& name_of) -> std::string {
+        found_.add(from.summary(of.bytes()));
+        found_.has_psb = found_.has_psb && of.is_read();
         bars_left_ -= std::min(bars_left_, from.result().all().size());
         --streams_left_;
         std::string out;
@@ -325,11 +333,17 @@ private:
     calls::window part_;
     std::size_t streams_left_;
     std::size_t bars_left_ = max_bars;
+    tool::walk_summary found_{};
 };
 
-/// The calls of all streams.
+/// The calls of all streams as data of the page, and what was found of them.
+struct drawn_calls {
+    std::vector<std::string> text{};
+    tool::walk_summary found{};
+};
+
 auto calls_of(std::vector<source>& sources, std::vector<stream> const& streams, settings& how,
-              std::uint64_t tsc_hz) -> std::vector<std::string> {
+              std::uint64_t tsc_hz) -> drawn_calls {
     struct drawn {
         source* file;
         trace_file::stream const* from;  ///< nullptr: a raw trace
@@ -352,13 +366,35 @@ auto calls_of(std::vector<source>& sources, std::vector<stream> const& streams, 
         return streams[one.index].bytes() < streams[two.index].bytes();
     });
     call_drawer draw{how, all.size(), how.part.window(first_time_of(streams), tsc_hz)};
-    std::vector<std::string> made(all.size());
+    drawn_calls made{.text = std::vector<std::string>(all.size())};
     for (auto const& one : all) {
         auto const& of = streams[one.index];
-        made[one.index] = one.from == nullptr ? draw.raw(*one.file, of)
-                                              : draw.of_stream(*one.from, *one.code, of);
+        made.text[one.index] = one.from == nullptr ? draw.raw(*one.file, of)
+                                                   : draw.of_stream(*one.from, *one.code, of);
     }
+    made.found = draw.found();
     return made;
+}
+
+/// Says why bars or events are missing. Returns whether there is none.
+auto report_found(settings const& how, tool::walk_summary found, std::uint64_t first_time,
+                  std::uint64_t tsc_hz) -> bool {
+    // The times of --time count from the first one of the page.
+    if (first_time <= found.first_time) {
+        found.first_time -= first_time;
+        found.last_time -= first_time;
+    }
+    bool const has_streams = !how.calls.code.has_images;
+    tool::walk_request asked;
+    asked.what = how.calls.is_on ? "calls" : "events";
+    asked.has_bytes = how.part.from || how.part.to;
+    asked.to_ns.frequency = tsc_hz;
+    asked.user_code = has_streams ? "see --symfs, or --binary of a raw trace"
+                                  : "give --binary, --image or --pages";
+    asked.kernel_code = has_streams ? "give --kernel" : "";
+    asked.is_quiet = how.is_quiet;
+    tool::print_summary(found, asked);
+    return found.printed == 0;
 }
 
 [[noreturn]] void refuse_count() {
@@ -399,6 +435,8 @@ auto run(tool::command_line& line) -> int {
             how.stream = number(line, 0, 0xFFFF'FFFF);
         } else if (line.is("--winipt")) {
             how.winipt = true;
+        } else if (line.is("--quiet")) {
+            how.is_quiet = true;
         } else if (line.is("--no-sync")) {
             how.sync = false;
         } else if (line.is("--tsc-hz")) {
@@ -460,9 +498,9 @@ auto run(tool::command_line& line) -> int {
     }
     std::string data;
     page_data to{data, how.title, page.clock, page.tsc_hz};
-    auto const text = how.calls.is_on ? calls_of(sources, streams, how, page.tsc_hz)
-                                      : std::vector<std::string>(streams.size());
-    for (std::size_t i = 0; i < streams.size(); ++i) { to.add(streams[i], text[i]); }
+    auto drawn = how.calls.is_on ? calls_of(sources, streams, how, page.tsc_hz) : drawn_calls{};
+    drawn.text.resize(streams.size());
+    for (std::size_t i = 0; i < streams.size(); ++i) { to.add(streams[i], drawn.text[i]); }
     to.end();
 
     tool::output out{how.out};
@@ -472,14 +510,22 @@ auto run(tool::command_line& line) -> int {
     for (auto const& one : streams) {
         left_out += one.places().left_out();
         unknown += one.places().unknown();
+        if (how.calls.is_on) { continue; }
+        drawn.found.bytes += one.bytes();
+        drawn.found.printed += one.events_there();
+        drawn.found.has_psb = drawn.found.has_psb && one.is_read();
     }
+    drawn.found.elsewhere = left_out;
     if (how.places.is_on()) {
         tool::print_error("left out: " + std::to_string(left_out) + " events (" +
                           std::to_string(unknown) + " where the place is not known)");
     }
+    bool const is_asked = how.calls.is_on || how.places.is_on();
+    bool const is_nothing = is_asked &&
+                            report_found(how, drawn.found, first_time_of(streams), page.tsc_hz);
     int const of_files = report_errors(sources);
     if (of_files == failed) { return failed; }
-    auto const worst = std::max<int>(status_of(streams), of_files);
+    auto const worst = std::max<int>({status_of(streams), of_files, is_nothing ? damaged : clean});
     if (worst == no_psb) {
         tool::print_error("a trace has no PSB to begin at: no Intel PT, or its begin is missing; "
                           "--no-sync reads from the first byte");

@@ -5,6 +5,7 @@
 
 #include "bars.hpp"
 #include "../traced/processes.hpp"
+#include "../walk_summary.hpp"
 
 #include <ptspec/flow/call_stack.hpp>
 #include <ptspec/flow/code.hpp>
@@ -93,7 +94,7 @@ public:
         lane_->stack.stop(stop);
     }
     void gap(flow::gap const& one) {
-        ++gaps_;
+        summary_.gap(one);
         end_run();
         if (lane_ == nullptr) { return; }
         add_gap(*lane_, static_cast<std::uint64_t>(one.why));
@@ -102,7 +103,7 @@ public:
     }
     /// Ends what is known of all threads, because bytes of the trace are missing.
     void lose() {
-        ++gaps_;
+        summary_.gap({.why = flow::gap_reason::missing_trace});
         end_run();
         is_trace_missing_ = true;
         for_each_lane([](lane& one) { one.stack.gap({}); });
@@ -131,7 +132,23 @@ public:
         return lanes_.size() - threads_.size();
     }
     [[nodiscard]] auto instructions() const -> std::uint64_t { return count_; }
-    [[nodiscard]] auto gaps() const -> std::uint64_t { return gaps_; }
+    [[nodiscard]] auto gaps() const -> std::uint64_t { return summary_.gaps(); }
+    /// What was found in all bytes of the trace. Without bars in the wanted part, all is outside.
+    [[nodiscard]] auto summary(std::uint64_t bytes) const -> tool::walk_summary {
+        auto made = summary_;
+        made.bytes = bytes;
+        for (auto const& one : bars_.all()) {
+            made.printed += one.kind != bar_kind::gap && !one.is_unwanted ? 1U : 0U;
+        }
+        bool const is_part = part_.first != 0 || part_.last != ~std::uint64_t{0};
+        made.executed(count_, made.printed != 0 || !is_part);
+        if (has_time_) {
+            made.has_time = true;
+            made.first_time = first_time_;
+            made.last_time = first_time_ + (time_.now >> fraction_bits);
+        }
+        return made;
+    }
     /// Calls above the highest level.
     [[nodiscard]] auto left_out() const -> std::uint64_t { return left_out_ + bars_.left_out(); }
     /// True if a TSC came. Times count from the first one.
@@ -437,7 +454,7 @@ private:
     std::size_t placed_ = 0;  ///< of `pending_`, those whose offset is placed
     bool has_time_ = false;
     std::uint64_t first_time_ = 0;
-    std::uint64_t gaps_ = 0;
+    tool::walk_summary summary_{};  ///< only the gaps
     bool is_one_thread_ = false;
     bool is_trace_missing_ = false;  ///< since the last instruction
     std::uint64_t left_out_ = 0;
