@@ -65,6 +65,18 @@ public:
         });
         return std::move(found.all);
     }
+    /// Whether records name code of a process in a range of times.
+    [[nodiscard]] auto has_code(std::uint32_t process, time_range when = {}) const -> bool {
+        return spaces_.has_code_in(process, when);
+    }
+    /// All processes that have code in a range of times.
+    [[nodiscard]] auto processes_in(time_range when) const -> std::vector<thread_run> {
+        std::vector<thread_run> made;
+        for (auto const one : spaces_.all_processes()) {
+            if (has_code(one, when)) { made.push_back({{one, no_process, 0}, when}); }
+        }
+        return made;
+    }
     /// Whether the code of the kernel is known.
     [[nodiscard]] auto has_kernel() const -> bool { return kernel_.has_code(); }
     /// Whether records say which threads a CPU executes.
@@ -480,11 +492,16 @@ private:
                 auto const any = in_->threads_in(*of_->cpu, when, of_->tid.has_value());
                 if (!any.empty()) { return space_of_any(any, when); }
             }
-            // A buffer with a thread has the trace of one command: where no record names the
-            // thread that executes, it is still the last one of that command.
+            // A buffer with a thread has the trace of one command, and of no other thread. Where
+            // no record names the one that executes, as after a CPU was offline, it is still the
+            // last one, and if that has ended, any.
             bool const is_guest = thread_.is_guest;
-            if (!of_->tid || found.pid != no_process) { thread_ = found; }
+            if (!of_->tid || in_->has_code(found.pid)) { thread_ = found; }
             thread_.is_guest = is_guest;
+            if (of_->tid && when.is_known() && !in_->has_code(thread_.pid, when)) {
+                auto const any = in_->processes_in(when);
+                if (!any.empty()) { return space_of_any(any, when); }
+            }
             bool const is_only = !when.is_known() && candidates_.size() == 1;
             if (thread_.pid == no_process && is_only) { thread_.pid = candidates_[0]; }
         }
