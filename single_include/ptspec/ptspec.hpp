@@ -31088,6 +31088,8 @@ struct frame {
     stop_reason why = stop_reason::unknown;  ///< of `stopped`
     /// Packets were lost since the call: the frame may have returned, and other frames may be open.
     bool is_unsure = false;
+    /// Its code continued here from another stack, and has not switched again: a RET leaves it.
+    bool is_resumed = false;
     uint32_t caller = 0;  ///< links of the stack: indices of the storage
     uint32_t callee = 0;
 };
@@ -31188,9 +31190,9 @@ concept knows_functions = requires(Sink& sink, uint64_t ip) {
 };
 template <class Sink>
 concept takes_switches = requires(Sink& sink, stack_switch const& one) { sink.switched(one); };
-/// `stack_use_at(ip)`: what the function with a RET or jump at this address does before it. A branch
-/// to what is no return begins a new stack if it `switches`, also if it is a jump; it is a jump if
-/// it `keeps` the stack, also if it is a RET.
+/// `stack_use_at(ip)`: what the function with a RET or jump at this address does before it. A
+/// branch to what is no return begins a new stack if it `switches`, also if it is a jump; it is a
+/// jump if it `keeps` the stack, also if it is a RET.
 template <class Sink>
 concept knows_stack_use = requires(Sink& sink, uint64_t ip) {
     { sink.stack_use_at(ip) } -> same_as<stack_use>;
@@ -32101,7 +32103,9 @@ private:
     }
     /// A branch to where the newest frame returns, and maybe those of other stacks.
     constexpr void return_among_stacks(flow::edge const& one) {
-        if (use_of_stack(one) == stack_use::switches && leave_other(one, 1)) { return; }
+        bool const switches = !frames_.newest().is_resumed &&
+                              use_of_stack(one) == stack_use::switches;
+        if (switches && leave_other(one, 1)) { return; }
         if (frames_.is_in_doubt()) { frames_.narrow(one.to); }
         leave(1, one.from, one.to);
     }
@@ -32121,6 +32125,7 @@ private:
             // A signal handler returns to code that ends it.
             if (newest.kind == frame_kind::event) { return; }
         }
+        if (target.entry == function_of_newest().entry && jump_in_function(target, one)) { return; }
         if (!is_begin && leave_to_function(target, one)) { return; }
         if (now.size != 0 && frames_.newest().kind == frame_kind::unseen) {
             leave(1, one.from, one.to);
@@ -32133,7 +32138,11 @@ private:
             return;
         }
         if (now.size == 0 && !is_begin) { return leave_root(one.from, one.to); }
-        if (use_of_stack(one) != stack_use::keeps) { begin_stack(one); }
+        auto const use = use_of_stack(one);
+        if (use == stack_use::keeps) { return; }
+        bool const may_continue = use == stack_use::switches && !is_begin;
+        if (may_continue && enter_function_of_other(target, one, detail::frames::all)) { return; }
+        begin_stack(one);
     }
     constexpr void jump_to([[maybe_unused]] flow::edge const& one) {
         from_ = one.from;
@@ -32142,7 +32151,8 @@ private:
             auto const target = sink_.function_at(one.to);
             if (target.entry == 0) { return; }
             if (target.entry == function_of_newest().entry) {
-                return jump_in_function(target, one);
+                (void)jump_in_function(target, one);
+                return;
             }
             if (target.entry != one.to) {
                 auto& now = frames_.now;
@@ -32162,13 +32172,15 @@ private:
             begin_stack(one);
         }
     }
-    /// Code that switches stacks may continue in the same function.
-    constexpr void jump_in_function(flow::function const& target, flow::edge const& one)
+    /// Code that switches stacks may continue in the same function. False if it does not switch.
+    constexpr auto jump_in_function(flow::function const& target, flow::edge const& one) -> bool
         requires knows_functions<Sink>
     {
         bool const switches = frames_.has_others() && target.entry != one.to &&
                               use_of_stack(one) == stack_use::switches;
-        if (switches) { (void)enter_function_of_other(target, one, 1); }
+        if (!switches || !enter_function_of_other(target, one, 1)) { return false; }
+        if (frames_.now.size != 0) { frames_.newest().is_resumed = true; }
+        return true;
     }
     /// Leaves the frames above the newest of a function, if it is not itself the newest.
     constexpr auto leave_to_function(flow::function const& target, flow::edge const& one) -> bool {
@@ -32184,11 +32196,14 @@ private:
     /// thunk.
     [[nodiscard]] constexpr auto use_of_stack([[maybe_unused]] flow::edge const& one) -> stack_use {
         if constexpr (knows_stack_use<Sink>) {
-            auto use = sink_.stack_use_at(one.from);
+            auto const use = sink_.stack_use_at(one.from);
             uint32_t const count = frames_.now.size < 2 ? frames_.now.size : 2;
             for (uint32_t i = 0; i < count && use == stack_use::keeps; ++i) {
                 auto const& frame = frames_.at(i);
-                if (frame.kind == frame_kind::tail_call) { use = sink_.stack_use_at(frame.from); }
+                bool const is_jump = frame.kind == frame_kind::tail_call && frame.from != 0;
+                if (is_jump && sink_.stack_use_at(frame.from) == stack_use::switches) {
+                    return stack_use::switches;
+                }
             }
             return use;
         }

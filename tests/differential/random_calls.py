@@ -85,7 +85,8 @@ def in_c(kind, name, callees):
     one, two = callees
     out = f"KEEP int {name}(int a) {{\n"
     if kind == "calls":
-        out += f"    if (--budget <= 0) {{ return a; }}\n    int made = {one}(a);\n    HIDE(made);\n"
+        out += f"    if (--budget <= 0) {{ return a; }}\n    int made = {one}(a);\n"
+        out += "    HIDE(made);\n"
         out += f"    made += {two}(made);\n    HIDE(made);\n    return made;\n"
     elif kind == "tail":
         out += "    if (--budget <= 0) { return a; }\n"
@@ -114,7 +115,8 @@ def in_c(kind, name, callees):
     elif kind == "switch":
         cases = "".join(f"        case {i}: made += {i + 3}; HIDE(made); break;\n"
                         for i in range(7))
-        out += f"    int made = {one}(a);\n    switch (roll(7)) {{\n{cases}    }}\n    return made;\n"
+        out += f"    int made = {one}(a);\n    switch (roll(7)) {{\n{cases}    }}\n"
+        out += "    return made;\n"
     return out + "}\n"
 
 
@@ -132,7 +134,8 @@ def in_assembler(kind, name, callees):
         "pushes_own": f"lea {label}o(%rip), %rax\\npush %rax\\nret\\n{label}o: lea 4(%rdi), %eax\\n"
                       f"push %rbx\\ncall {one}\\npop %rbx\\nret\\n",
         "skips": f"push %rbx\\ncall {name}_data\\n.long 0x55555555\\ninc %eax\\npop %rbx\\nret\\n",
-        "call_next": f"call {label}n\\n{label}n: pop %rax\\npush %rbx\\ncall {one}\\npop %rbx\\nret\\n",
+        "call_next": f"call {label}n\\n{label}n: pop %rax\\npush %rbx\\ncall {one}\\n"
+                     f"pop %rbx\\nret\\n",
         "thunk": f"lea {one}(%rip), %rax\\ncall {label}s\\n{label}w: pause\\njmp {label}w\\n"
                  f"{label}s: mov %rax, (%rsp)\\nret\\n",
         "pops": f"push %rbx\\ncall {name}_pops\\npop %rbx\\nadd $5, %eax\\nret\\n",
@@ -149,13 +152,14 @@ def in_assembler(kind, name, callees):
     if kind == "falls":
         return out + (f'__asm__(".text\\n.globl {name}, {name}_next\\n.type {name}, @function\\n'
                       f'.type {name}_next, @function\\n{name}: inc %edi\\n'
-                      f'.size {name}, . - {name}\\n{name}_next: push %rbx\\ncall {one}\\npop %rbx\\n'
-                      f'ret\\n.size {name}_next, . - {name}_next\\n");\n')
+                      f'.size {name}, . - {name}\\n{name}_next: push %rbx\\ncall {one}\\n'
+                      f'pop %rbx\\nret\\n.size {name}_next, . - {name}_next\\n");\n')
     if kind == "encloses":  # a function in another one, which continues after it
         return out + (f'__asm__(".text\\n.globl {name}, {name}_inner\\n.type {name}, @function\\n'
                       f'.type {name}_inner, @function\\n{name}: push %rbx\\ncall {name}_inner\\n'
-                      f'jmp {label}e\\n{name}_inner: push %rbx\\ninc %edi\\ncall {one}\\npop %rbx\\n'
-                      f'ret\\n.size {name}_inner, . - {name}_inner\\n{label}e: mov %eax, %edi\\n'
+                      f'jmp {label}e\\n{name}_inner: push %rbx\\ninc %edi\\ncall {one}\\n'
+                      f'pop %rbx\\nret\\n.size {name}_inner, . - {name}_inner\\n'
+                      f'{label}e: mov %eax, %edi\\n'
                       f'call {two}\\npop %rbx\\nret\\n.size {name}, . - {name}\\n");\n')
     return out + f'FUNCTION({name}, "{code[kind]}");\n'
 

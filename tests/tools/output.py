@@ -176,7 +176,13 @@ class Output(unittest.TestCase):
     def test_the_forms_print_what_they_should(self):
         def check(name, arguments, is_big):
             done = run(name, arguments)
-            self.assertEqual((done.stderr, done.returncode), (b"", 0))
+            error = done.stderr
+            # The code of a recording is in no file.
+            is_empty = "--drcov" in arguments and b"BB Table: 0 bbs\n" in done.stdout
+            if is_empty:
+                self.assertRegex(error, rb"\Apt_flow: no blocks of files: none in \d+ instr\w+\n\Z")
+                error = b""
+            self.assertEqual((error, done.returncode), (b"", int(is_empty)))
             self.assertGreater(len(done.stdout), 70_000 if is_big else 0)
 
         self.each(check, [(name, arguments, is_big) for name, rows in FORMS.items()

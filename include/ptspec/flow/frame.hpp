@@ -145,9 +145,9 @@ concept knows_functions = requires(Sink& sink, uint64_t ip) {
 };
 template <class Sink>
 concept takes_switches = requires(Sink& sink, stack_switch const& one) { sink.switched(one); };
-/// `stack_use_at(ip)`: what the function with a RET or jump at this address does before it. A branch
-/// to what is no return begins a new stack if it `switches`, also if it is a jump; it is a jump if
-/// it `keeps` the stack, also if it is a RET.
+/// `stack_use_at(ip)`: what the function with a RET or jump at this address does before it. A
+/// branch to what is no return begins a new stack if it `switches`, also if it is a jump; it is a
+/// jump if it `keeps` the stack, also if it is a RET.
 template <class Sink>
 concept knows_stack_use = requires(Sink& sink, uint64_t ip) {
     { sink.stack_use_at(ip) } -> same_as<stack_use>;

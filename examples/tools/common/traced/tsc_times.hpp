@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// The times of the TSC packets of a stream: where no MTC and no CYC bounds the time of a packet, the
-// next TSC does.
+// The times of the TSC packets of a stream: where no MTC and no CYC bounds the time of a packet,
+// the next TSC does.
 
 #include "../trace_file.hpp"
 
