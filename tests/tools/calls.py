@@ -11,6 +11,7 @@ import decimal
 import json
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -88,11 +89,11 @@ class Program:
         """Each RET has a TNT, and, with times, a TSC before it. The last one has a TIP."""
         returns = self.run()[0][4]
         time = tsc(FIRST) if with_time else b""
-        out = PSB + time + b"\x99\x01\x7d" + self.base.to_bytes(6, "little") + PSBEND
+        out = [PSB + time + b"\x99\x01\x7d" + self.base.to_bytes(6, "little") + PSBEND]
         for i in range(1, returns):
-            out += (tsc(FIRST + STEP * i) if with_time else b"") + b"\x06"
-        out += (tsc(FIRST + STEP * returns) if with_time else b"") + tip(0x2000)
-        return out
+            out.append((tsc(FIRST + STEP * i) if with_time else b"") + b"\x06")
+        out.append((tsc(FIRST + STEP * returns) if with_time else b"") + tip(0x2000))
+        return b"".join(out)
 
 
 def random_program(numbers, most=12):
@@ -175,6 +176,7 @@ class ToolFolder(Folder):
         for text in phases.values():
             self.assertEqual(text.count("B"), text.count("E"))
         for track in found.values():
+            track.sort(key=lambda one: one[1])  # stable, as those who draw it do
             open_ends = []
             for name, begin, end, _ in track:  # within each other, or one after the other
                 while open_ends and open_ends[-1] <= begin:
@@ -458,10 +460,12 @@ class Limits(ToolFolder):
     def test_short_calls_are_merged(self):
         status, page, said = self.run_tool(TIMELINE, "--calls", "--binary", self.binary, "-o", "-",
                                            self.trace)
-        self.assertEqual((status, said), (0, ""))
-        self.assertLess(len(page), 6 << 20)
         data = timeline_page.data_of(page.decode())
         bars = timeline_page.calls_of(data, 0)[""]
+        self.assertEqual((status, said), (0, f"timeline: {len(self.calls)} calls and gaps are "
+                                             f"merged into {len(bars)} bars, which a page takes: "
+                                             "--time draws each call of a short part\n"))
+        self.assertLess(len(page), 6 << 20)
         self.check_nesting(bars)
         self.assertLessEqual(len(bars), MOST_BARS)
         self.assertGreater(len(bars), MOST_BARS / 8)
@@ -481,6 +485,32 @@ class Limits(ToolFolder):
         for one in bars:
             if one["count"] > 1:
                 self.assertLess(one["time"][1] - one["time"][0], resolution + 2)
+
+    def test_a_chrome_trace_has_all_calls(self):
+        """Of more calls than are in memory at a time, and of as many as its option says."""
+        many = Program([[-1] * 3000, [-2, 3] * 61, [-3], [1]])
+        for with_time, program in ((True, many), (False, many)):
+            trace = self.file("many", program.trace(with_time))
+            found = self.slices("--binary", self.file("binary", program.elf()), trace)["calls"]
+            wanted = collections.Counter((name, instructions)
+                                         for _, name, instructions, _, _ in program.run())
+            self.assertGreater(wanted.total(), 1 << 18)
+            self.assertEqual(collections.Counter((name, instructions)
+                                                 for name, _, _, instructions in found), wanted)
+
+    def test_the_maximum_of_slices(self):
+        for most in (4, 1000, 1 << 20):
+            status, out, said = self.run_tool(PT_DUMP, "--chrome-trace", "--calls", "--max-slices",
+                                              most, "--binary", self.binary, self.trace)
+            counts = [one["args"]["calls"] for one in json.loads(out)["traceEvents"]
+                      if one["ph"] == "X"]
+            self.assertLessEqual(len(counts), most)
+            levels = re.search(r"left out: (\d+) calls at levels", said)
+            self.assertEqual(sum(counts) + (int(levels[1]) if levels else 0), len(self.calls))
+            merged = (f"pt_dump: {sum(counts)} calls and gaps are merged into {len(counts)} "
+                      "slices: by --max-slices\n")
+            self.assertEqual((status, merged in said), (0, sum(counts) != len(counts)))
+            self.assertEqual(said == "", most == 1 << 20)
 
     def test_a_part_has_each_call(self):
         first, last = 40_000 * STEP, 44_000 * STEP
@@ -622,6 +652,7 @@ class CommandLine(ToolFolder):
         for arguments, about in (
                 (["--calls", trace], "--calls needs --chrome-trace"),
                 (["--chrome-trace", "--binary", binary, trace], "--binary needs --calls"),
+                (["--chrome-trace", "--max-slices", "5", trace], "--max-slices needs --calls"),
                 (["--chrome-trace", "--calls", "--image", f"{binary}@0", data], "names the files")):
             status, _, said = self.run_tool(PT_DUMP, *arguments)
             self.assertEqual(status, 2, arguments)

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 
 namespace pt_dump {
 
@@ -20,6 +21,11 @@ public:
                                     : traced::traced_code{how.calls->code.images.spans()}},
           walk_{code_, how.clock, trace_file::with_limits({}, how.given, how.from), found_} {}
 
+    /// Without --max-slices, all calls are slices.
+    void pass_on_to(calls::recorder::receiver to) {
+        constexpr std::size_t batch = std::size_t{1} << 18;
+        if (!how_.max_slices) { found_.pass_on_to(std::move(to), batch); }
+    }
     void feed(byte_view bytes) { walk_.feed(bytes); }
     void skip_gap() { walk_.skip_gap(); }
     void finish() { walk_.finish(); }
@@ -36,14 +42,16 @@ public:
     }
 
 private:
-    static constexpr std::size_t max_bars = 200'000;
+    static constexpr std::size_t any_number = ~std::size_t{0} / 4;
 
     settings const& how_;
     [[nodiscard]] auto names_of(calls::thread_id thread) const -> traced::symbols const& {
         return how_.from != nullptr ? how_.code->names_of(thread) : how_.calls->code.images.names();
     }
 
-    calls::recorder found_{max_bars, {}, [this](auto thread) -> auto& { return names_of(thread); }};
+    calls::recorder found_{how_.max_slices.value_or(any_number), {}, [this](auto thread) -> auto& {
+                               return names_of(thread);
+                           }};
     traced::traced_code code_;
     calls::walk walk_;
 };

@@ -31,6 +31,24 @@ inline void end_chrome_trace(output& out, timeline_state const& of) {
     out.text() += "\"}}\n";
 }
 
+/// Says what has no slice of its own.
+inline void report_slices(timeline_state const& of) {
+    auto const say = [](std::string const& text) { tool::print_error(text); };
+    auto const number = [](std::uint64_t value) { return std::to_string(value); };
+    if (of.calls != of.slices) {
+        say(number(of.calls) + " calls and gaps are merged into " + number(of.slices) +
+            " slices: by --max-slices");
+    }
+    if (of.calls_left_out != 0) {
+        say("left out: " + number(of.calls_left_out) +
+            " calls at levels above those that have slices");
+    }
+    if (of.threads_left_out != 0) {
+        say("left out: the calls of " + number(of.threads_left_out) +
+            " threads: too many in a stream");
+    }
+}
+
 /// Writes the events of one input.
 class chrome_tracer {
 public:
@@ -38,8 +56,16 @@ public:
     static constexpr bool is_splittable = false;
 
     chrome_tracer(settings const& how, output& out) : how_{how}, out_{out} {
-        if (how.calls != nullptr) { calls_.emplace(how); }
+        if (how.calls == nullptr) { return; }
+        calls_.emplace(how);
+        auto const is_same = [this](calls::moment const& one, calls::moment const& two) {
+            return place_of(one) == place_of(two);
+        };
+        calls_->pass_on_to({[this] { return has_scale_; }, is_same,
+                            [this](calls::bar const& one) { write_call(one); }});
     }
+    chrome_tracer(chrome_tracer const&) = delete;
+    auto operator=(chrome_tracer const&) -> chrome_tracer& = delete;
 
     void begin(std::string_view name) {
         (how_.to_ns.is_known() ? how_.shared->has_ns : how_.shared->has_ticks) = true;
@@ -275,6 +301,8 @@ private:
     struct call_place {
         std::uint64_t whole;
         std::uint64_t fraction;
+
+        friend auto operator==(call_place const&, call_place const&) -> bool = default;
     };
     [[nodiscard]] auto place_of(calls::moment const& at) const -> call_place {
         constexpr std::uint64_t one = std::uint64_t{1} << calls::fraction_bits;
@@ -298,12 +326,13 @@ private:
             name_thread(first_call_track + static_cast<unsigned>(i),
                         label.empty() ? "calls" : "calls " + label);
         }
-        for (auto const& one : found.result().all()) {
-            write_call(one);
-            out_.line_done();
-        }
+        for (auto const& one : found.result().all()) { write_call(one); }
+        how_.shared->calls_left_out += found.left_out();
+        how_.shared->threads_left_out += found.threads_left_out();
     }
     void write_call(calls::bar const& one) {
+        how_.shared->calls += one.count;
+        how_.shared->slices += 1;
         auto const begin = place_of(one.begin);
         auto const end = place_of(one.end);
         auto const size = (end.whole - begin.whole) * 1000 + end.fraction - begin.fraction;
@@ -321,6 +350,7 @@ private:
         if (one.kind == calls::bar_kind::event) { fields.string("kind", "event"); }
         if (one.is_unsure) { fields.string("end", "uncertain: packets were lost"); }
         finish_args();
+        out_.line_done();
     }
 
     // ------------------------------------------------------------------------------ JSON

@@ -34,6 +34,10 @@ struct timeline_state {
     bool is_continued = false;  ///< an event has been written
     bool has_ns = false;        ///< the times of a process are converted
     bool has_ticks = false;     ///< but those of another process are not
+    std::uint64_t calls = 0;    ///< and gaps
+    std::uint64_t slices = 0;   ///< of them
+    std::uint64_t calls_left_out = 0;
+    std::uint64_t threads_left_out = 0;
 };
 
 struct settings {
@@ -56,6 +60,7 @@ struct settings {
     trace_file::ring_files ring{};
     timeline_state* shared = nullptr;
     calls::options* calls = nullptr;           ///< nullptr: without calls
+    std::optional<std::size_t> max_slices{};   ///< of the calls of a stream
     calls::process_code* code = nullptr;       ///< of the file with the stream `from`
     trace_file::stream const* from = nullptr;  ///< nullptr: a raw trace
     unsigned* inputs = nullptr;                ///< how many traces were begun, this one included

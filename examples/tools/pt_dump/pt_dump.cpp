@@ -86,6 +86,9 @@ an option replaces what the file says:
 Calls, for --chrome-trace:
   --calls         add the calls of each thread of a perf.data file, whose records name the files
                   with code, or of a raw trace, with code from these options:
+  --max-slices N  at most N slices of calls for each stream: where there are more calls, short ones
+                  that follow each other are one, `12 x NAME` or `12 calls`. Gaps are not merged
+                  with calls, nor threads, which may be more than N
   --binary FILE[@ADDRESS]
                   an ELF file, whose symbols name functions; the address is that of the first byte
                   of a PIE or shared object
@@ -184,10 +187,9 @@ values of CR3; counters of branches in every 10 units of time and of the core:bu
 a microsecond with --tsc-hz or --perf-clock, otherwise 1000 TSC ticks; without TSC packets 1000
 bytes. Times do not step back. With --calls, each thread has a track with its calls, as slices with
 the number of instructions. Calls between two packets are placed by their number of instructions.
-Where tracing was disabled in between, an instruction counts as one tick. A process has up to
-200,000 slices of calls; where there are more calls, short ones that follow each other are one,
-`12 x NAME` or `12 calls`. Up to 64 threads of a stream, and 255 levels of each, have slices. In
-`not known: REASON` it is not known what was executed; that is no damage.
+Where tracing was disabled in between, an instruction counts as one tick. Each call is a slice. Up
+to 64 threads of a stream, and 255 levels of each, have slices; what is left out or merged is
+counted on stderr. In `not known: REASON` it is not known what was executed; that is no damage.
 
 JSON: every object has "offset" (a number, in bytes). A packet has "packet" (its name in the
 listing), "len", and its fields with their names in the listing. Fields are numbers, except that
@@ -316,10 +318,14 @@ auto dump_stream(trace_file::stream const& from, std::string const& file, settin
     if (!in_threads) {
         auto reader = report.reader();
         std::uint64_t done = 0;
-        auto const read = [&](byte_view bytes) {
-            feed(report, reader, bytes);
-            report.read(reader);
-            bar.at(done += bytes.size());
+        auto const read = [&](byte_view all) {
+            while (!all.empty()) {
+                auto const bytes = all.first(Report::piece_bytes);
+                all = all.from(bytes.size());
+                feed(report, reader, bytes);
+                report.read(reader);
+                bar.at(done += bytes.size());
+            }
         };
         auto const finish = [&] {
             reader.finish();
@@ -588,6 +594,8 @@ auto run(tool::command_line& line) -> int {
             literals.push_back(*bytes);
         } else if (auto const option = line.argument(); trace_file::take_clock_option(line, how)) {
             clock_option = option;
+        } else if (line.is("--max-slices")) {
+            how.max_slices = tool::number_of(line, "a number of slices", std::uint64_t{1} << 32, 1);
         } else if (calls::take_option(line, code) || tool::take_place_option(line, how.places) ||
                    trace_file::take_ring_option(line, how.ring)) {
             continue;
@@ -600,6 +608,7 @@ auto run(tool::command_line& line) -> int {
                             "see --help"};
     }
     code.check();
+    if (how.max_slices && !code.is_on) { throw tool::failure{"--max-slices needs --calls"}; }
     how.ring.check();
     how.ring.to_ns = how.to_ns.perf;
     if (how.ring.is_given() && files.size() + literals.size() != 1) {
@@ -647,6 +656,7 @@ auto run(tool::command_line& line) -> int {
         print_summary(found, request_of(how));
         if (found.printed == 0) { worst = worse(worst, damaged); }
     }
+    report_slices(shared);
     if (worst == no_psb) {
         tool::print_error(
             "no PSB to begin at: no Intel PT, or its begin is missing; --no-sync reads "

@@ -87,10 +87,10 @@ lies below that of its caller. Bars have the name of the function, and the numbe
 with those of the functions it called. Functions that were called before the trace begin with it.
 Calls between two packets are placed by their number of instructions. Where tracing was disabled in
 between, as in the kernel, an instruction counts as one tick. A page takes 60,000 bars; where there
-are more calls, short ones that follow each other are one bar, `12 x NAME` or `12 calls`: --time
-draws each call of a short part. A stream has up to 64 threads, with up to 255 levels each.
-Where it is not known what was executed, as after an overflow or without code, the lane is hatched;
-that is no damage.
+are more calls, short ones that follow each other are one bar, `12 x NAME` or `12 calls`, and their
+number is on stderr: --time draws each call of a short part. A stream has up to 64 threads, with up
+to 255 levels each. Where it is not known what was executed, as after an overflow or without code,
+the lane is hatched; that is no damage.
 
 Counts are exact. The page lists the first 6000 events of each lane, divided by the number of
 traces, and says where there are more.
@@ -312,6 +312,15 @@ public:
 
     [[nodiscard]] auto found() const -> tool::walk_summary const& { return found_; }
 
+    /// Says how many calls have no bar of their own.
+    void report_merged() const {
+        if (calls_ != bars_) {
+            tool::print_error(std::to_string(calls_) + " calls and gaps are merged into " +
+                              std::to_string(bars_) +
+                              " bars, which a page takes: --time draws each call of a short part");
+        }
+    }
+
 private:
     static constexpr std::size_t least_bars = 256;
 
@@ -324,6 +333,8 @@ private:
         found_.has_psb = found_.has_psb && of.is_read();
         bars_left_ -= std::min(bars_left_, from.result().all().size());
         --streams_left_;
+        for (auto const& one : from.result().all()) { calls_ += one.count; }
+        bars_ += from.result().all().size();
         std::string out;
         call_lanes{out, of, from, name_of}.append();
         return out;
@@ -334,6 +345,8 @@ private:
     std::size_t streams_left_;
     std::size_t bars_left_ = max_bars;
     tool::walk_summary found_{};
+    std::uint64_t calls_ = 0;  ///< and gaps
+    std::uint64_t bars_ = 0;   ///< of them
 };
 
 /// The calls of all streams as data of the page, and what was found of them.
@@ -373,6 +386,7 @@ auto calls_of(std::vector<source>& sources, std::vector<stream> const& streams, 
                                                    : draw.of_stream(*one.from, *one.code, of);
     }
     made.found = draw.found();
+    draw.report_merged();
     return made;
 }
 

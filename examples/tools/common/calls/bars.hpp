@@ -75,6 +75,8 @@ public:
     /// Calls within this number of instructions and ticks are merged; 0: no calls are.
     [[nodiscard]] auto resolution() const -> std::uint64_t { return resolution_; }
     [[nodiscard]] auto left_out() const -> std::uint64_t { return left_out_; }
+    /// The bars that `pass_on` gave away, without gaps.
+    [[nodiscard]] auto passed_on() const -> std::uint64_t { return passed_on_; }
 
     /// Sorts the bars by lane and begin, callers before what they call, and merges if there are too
     /// many.
@@ -90,6 +92,38 @@ public:
         }
         full_ = 2 * std::max(max_bars_, all_.size());
     }
+    /// Sorts the bars, and gives those that ended to `take(bar)`, callers before what they call.
+    /// Open ones stay. So does a bar with the same begin, by `is_same(moment, moment)`, as a caller
+    /// that stays or that may still be found: by begins alone, their order could not be restored.
+    template <class IsSame, class Take>
+    void pass_on(IsSame const& is_same, Take const& take) {
+        sort();
+        auto const limit = full_ / 2;
+        std::size_t kept = 0;
+        moment const* first = nullptr;   // of the lane
+        moment const* caller = nullptr;  // the last open bar of the lane
+        std::vector<bar> rest;
+        auto lane = ~std::uint32_t{0};
+        for (auto const& one : all_) {
+            if (one.lane != lane) { first = caller = nullptr; }
+            lane = one.lane;
+            if (first == nullptr) { first = &one.begin; }
+            bool const is_tied = is_same(one.begin, *first) ||
+                                 (caller != nullptr && is_same(one.begin, *caller));
+            if (one.is_open) { caller = &one.begin; }
+            if (one.is_open || one.is_first || (is_tied && kept < limit)) {
+                kept += one.is_open ? 0 : 1;
+                rest.push_back(one);
+            } else {
+                passed_on_ += one.kind == bar_kind::gap ? 0 : 1;
+                take(one);
+            }
+        }
+        all_ = std::move(rest);
+        if (all_.size() >= full_ / 2) { full_ *= 2; }
+    }
+    /// `pass_on` is for this number of bars.
+    void set_batch(std::size_t count) { full_ = count; }
     /// Sorts and merges the bars when all of them are there, and none is open, after
     /// `complete(bar)` for each. Leaves out the highest levels if there are still too many.
     template <class Complete>
@@ -179,6 +213,7 @@ private:
     std::size_t full_;
     std::uint64_t resolution_ = 0;
     std::uint64_t left_out_ = 0;
+    std::uint64_t passed_on_ = 0;
     std::vector<bar> all_{};
 };
 

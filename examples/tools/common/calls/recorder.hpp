@@ -53,6 +53,18 @@ public:
     recorder(recorder const&) = delete;
     auto operator=(recorder const&) -> recorder& = delete;
 
+    /// Takes bars before the end of the trace, see `bars::pass_on`. Not before `is_ready()`.
+    struct receiver {
+        std::function<bool()> is_ready{};
+        std::function<bool(moment const&, moment const&)> is_same{};
+        std::function<void(bar const&)> take{};
+    };
+    /// Passes bars on that ended, as often as there are `batch` bars. None are merged.
+    void pass_on_to(receiver to, std::size_t batch) {
+        receiver_ = std::move(to);
+        bars_.set_batch(batch);
+    }
+
     /// Says whether the trace is that of one thread. Only then is a start of tracing at another IP
     /// than that of the last stop the call of a signal handler.
     void set_one_thread(bool is_one_thread) { is_one_thread_ = is_one_thread; }
@@ -137,6 +149,7 @@ public:
     [[nodiscard]] auto summary(std::uint64_t bytes) const -> tool::walk_summary {
         auto made = summary_;
         made.bytes = bytes;
+        made.printed = bars_.passed_on();
         for (auto const& one : bars_.all()) {
             made.printed += one.kind != bar_kind::gap && !one.is_unwanted ? 1U : 0U;
         }
@@ -244,8 +257,9 @@ private:
         }
     }
     void merge() {
+        if (receiver_.take && !receiver_.is_ready()) { return; }
         for_each_lane([](lane& one) { one.open.clear(); });
-        bars_.merge();
+        receiver_.take ? bars_.pass_on(receiver_.is_same, receiver_.take) : bars_.merge();
         for (std::size_t i = 0; i < bars_.all().size(); ++i) {
             if (bars_[i].is_open) { lane_of(bars_[i]).open.push_back(i); }
         }
@@ -441,6 +455,7 @@ private:
     window part_;
     symbols_of names_of_;
     bars bars_;
+    receiver receiver_{};
     std::map<std::tuple<std::uint32_t, std::uint32_t, bool>, std::unique_ptr<lane>> lanes_{};
     std::vector<thread_id> threads_{};
     lane* lane_ = nullptr;  ///< of `thread_`; nullptr: it has none
