@@ -25,6 +25,10 @@ class recording:
     packets: str = ""       # that the trace has, or does not
     values: range = range(0)  # of PTWRITE
     decoders: tuple = ("pt_flow", "perf")
+    names: bool = False     # copies of kallsyms have the names of all functions
+    later: bool = False     # a module is loaded later than perf copied the kernel
+    before: str = ""        # a command before perf
+    files: tuple = ()       # modules that are taken along
     says: str = ""          # what the output of the command must match
     truncated: bool = False
     # pt_twin makes the trace again: not what is lost where a buffer is full, and it knows neither
@@ -34,7 +38,8 @@ class recording:
     @property
     def in_guest(self):
         """The command as the machine runs it, with perf's events disabled until `gate` begins."""
-        return self.command.replace("{data} ", f"{{data}} ./gate {self.name} ").format(
+        gated = self.command.replace("{data} ", f"{{data}} ./gate {self.name} ")
+        return self.before + gated.format(
             data=f"out/{self.name}.data",
             perf="perf record -N -B -D -1 --control fifo:ctl,ack")
 
@@ -59,6 +64,12 @@ def kernel(name, terms, privileges="k", before="", **more):
     return recording(name, f"{{perf}} --kcore {before} -e intel_pt/{terms}/{privileges} "
                      "-o {data} ./small", user=privileges != "k", kernel=True, program="small",
                      **more)
+
+
+def changes(name, **more):
+    """A program that changes the kernel's code."""
+    return recording(name, "{perf} --kcore -a -m,4096 -e intel_pt//k -o {data} ./" + name,
+                     user=False, kernel=True, program=name, names=True, **more)
 
 
 RECORDINGS = [
@@ -124,6 +135,16 @@ RECORDINGS = [
     *(kernel(f"all-kernel-{n}", "", "uk", before="-a", cpus=n) for n in (2, 4)),
     *(recording(f"all-{n}", "{perf} -a -e intel_pt//u -o {data} ./threads",
                 program="threads", cpus=n) for n in (2, 4)),
+    # The filter and the definitions search all names, in millions of instructions.
+    changes("ftrace", before="echo 'vfs_*' >/sys/kernel/tracing/set_ftrace_filter; "),
+    # At the begin of a function, where ftrace does it, within one, and at a return.
+    changes("kprobe", before="for one in p:a:do_sys_openat2 p:b:vfs_read+6 p:c:vfs_read+8 "
+            "p:d:vfs_read+9 p:e:vfs_read+11 p:f:vfs_read+14 r:g:vfs_open; do "
+            "echo $one | sed 's/:/ /2' >>/sys/kernel/tracing/kprobe_events; done; "
+            "cat /sys/kernel/tracing/kprobe_events; "),
+    changes("bpf"),
+    changes("module", before="insmod ./dummy.ko; ", later=True,
+            files=("drivers/net/dummy.ko", "drivers/block/loop.ko")),
 ]
 QUICK = ["user", "kernel", "both", "signals", "exceptions", "threads", "cyc", "noretcomp",
          "filter", "ptwrite", "code32"]
