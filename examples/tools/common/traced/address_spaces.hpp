@@ -349,6 +349,9 @@ public:
         at->second = is_right ? keep(all) : 0;
         return at->second;
     }
+    [[nodiscard]] auto has_versions(std::uint32_t process) const -> bool {
+        return versions_of(process) != nullptr;
+    }
     /// Whether a process has code in a range of times.
     [[nodiscard]] auto has_code_in(std::uint32_t process, time_range when) const -> bool {
         auto const [first, last] = versions_in(process, when);

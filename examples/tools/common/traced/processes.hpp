@@ -65,8 +65,12 @@ public:
         });
         return std::move(found.all);
     }
-    /// Whether records name code of a process in a range of times.
-    [[nodiscard]] auto has_code(std::uint32_t process, time_range when = {}) const -> bool {
+    /// Whether records name a process that has, or had, code.
+    [[nodiscard]] auto names_code_of(std::uint32_t process) const -> bool {
+        return spaces_.has_versions(process);
+    }
+    /// Whether a process has code in a range of times.
+    [[nodiscard]] auto has_code(std::uint32_t process, time_range when) const -> bool {
         return spaces_.has_code_in(process, when);
     }
     /// All processes that have code in a range of times.
@@ -496,9 +500,10 @@ private:
             // no record names the one that executes, as after a CPU was offline, it is still the
             // last one, and if that has ended, any.
             bool const is_guest = thread_.is_guest;
-            if (!of_->tid || in_->has_code(found.pid)) { thread_ = found; }
+            bool const is_named = !of_->tid || in_->names_code_of(found.pid);
+            if (is_named) { thread_ = found; }
             thread_.is_guest = is_guest;
-            if (of_->tid && when.is_known() && !in_->has_code(thread_.pid, when)) {
+            if (!is_named && when.is_known() && !in_->has_code(thread_.pid, when)) {
                 auto const any = in_->processes_in(when);
                 if (!any.empty()) { return space_of_any(any, when); }
             }
