@@ -31,9 +31,8 @@ such pairs of packets, each at the IP of a FUP.
 
 The code of a module that is loaded later than perf copied the kernel is not known: there is a gap
 up to the next packet with an IP, and one at each return to it. What is missing is counted as
-`later`;
-what is found must follow each other in the log. Where a program changes the kernel's code, the
-names of all functions must be those of kallsyms, which it copies meanwhile.
+`later`; what is found must follow each other in the log. Where a program changes the kernel's code,
+the names of all functions must be those of kallsyms, which it copies meanwhile.
 
 Exit status: 0 all equal, 1 a difference.
 """
@@ -277,8 +276,9 @@ def of_perf(folder, one, data, symfs):
 
 # ------------------------------------------------------------------------------------ comparison
 
-def foreign(expected, found, same=6):
-    """Stretches of `found` that do not follow each other in `expected`: (index, 0, extra)."""
+def foreign(expected, found, widths=(6,)):
+    """Stretches of `found` that do not follow each other in `expected`: (index, 0, extra). Where
+    they do not continue, the next as many of one of the widths are looked for."""
     where = expected.tobytes()
     i = j = 0
     all_of = []
@@ -292,10 +292,12 @@ def foreign(expected, found, same=6):
                 step >>= 1
         if j == len(found):
             break
-        wanted = found[j:j + same].tobytes()
-        at = where.find(wanted, 8 * i)
-        while at % 8 and at != -1:
-            at = where.find(wanted, at + 1)
+        at = -1
+        for width in widths:
+            wanted = found[j:j + width].tobytes()
+            at = where.find(wanted, 8 * i) if at == -1 else at
+            while at % 8 and at != -1:
+                at = where.find(wanted, at + 1)
         if at != -1:
             i = at // 8
             continue
@@ -618,7 +620,7 @@ class comparison:
             for line in listed.splitlines():
                 if form == "--instructions" and line.startswith("0x"):
                     at = starts[bisect.bisect(starts, int(line.split()[0], 16)) - 1]
-                    to[same[min(names[at])]] += 1
+                    to[same[min(names[at])].removesuffix(".cold")] += 1
                 elif form == "--folded" and not re.match(r"(cpu|thread) [\d?]", line):
                     stack, count = line.rsplit(" ", 1)
                     name = stack.rsplit(";", 1)[-1].split(" [tail of ")[0]
@@ -640,7 +642,10 @@ class comparison:
             if after and 0 < len(found) - len(ips) < 1000:
                 # Linux resumes the trace when it executes another task: the end of `gate`.
                 ips = ips + after[len(ips) - len(found):]
-            stretches = (foreign if one.part or later else differences)(ips, found)
+            if later:  # the stretches between gaps can be short
+                stretches = foreign(ips, found, (6, 2, 1))
+            else:
+                stretches = (foreign if one.part else differences)(ips, found)
             is_rule = [(missing, extra) == (1, 0) and ips[at] & 0xFFFF in cleared
                        for at, missing, extra in stretches]
             stretches = [of for of, holds in zip(stretches, is_rule) if not holds]

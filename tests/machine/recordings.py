@@ -143,7 +143,7 @@ RECORDINGS = [
             "echo $one | sed 's/:/ /2' >>/sys/kernel/tracing/kprobe_events; done; "
             "cat /sys/kernel/tracing/kprobe_events; "),
     changes("bpf"),
-    changes("module", before="insmod ./dummy.ko; ", later=True,
+    changes("module", before="insmod ./dummy.ko; ", later=True, decoders=("pt_flow",),
             files=("drivers/net/dummy.ko", "drivers/block/loop.ko")),
 ]
 QUICK = ["user", "kernel", "both", "signals", "exceptions", "threads", "cyc", "noretcomp",
