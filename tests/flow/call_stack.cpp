@@ -504,7 +504,7 @@ TEST_CASE("fibers that continue at the same address: a RET shows which one it wa
         switching to;
         flow::call_stack calls{storage, stacks, to};
         calls.execute(0x1000);
-        for (uint64_t from : {0x5010, 0x5020, 0x5030}) {
+        for (uint64_t from : {0x5010U, 0x5020U, 0x5030U}) {
             begin_fiber(calls, from);
             switch_to(calls, 0x1015);
         }
@@ -558,7 +558,7 @@ TEST_CASE("a RET after a jump to where a stack continues switches no stack again
         switching to;
         flow::call_stack calls{storage, stacks, to};
         calls.execute(0x1000);
-        for (uint64_t from : {0x5010, 0x5020}) {
+        for (uint64_t from : {0x5010U, 0x5020U}) {
             begin_fiber(calls, from);
             switch_to(calls, 0x1015);
         }
@@ -603,7 +603,7 @@ TEST_CASE("the stack of the start is dropped last") {
         calls.execute(0x1000);
         calls.edge(call_of(0x1010, 0x2000));
         calls.execute(0x2000);
-        for (uint64_t target : {0x5000, 0x6000, 0x7000}) {
+        for (uint64_t target : {0x5000U, 0x6000U, 0x7000U}) {
             switch_to(calls, target);
             calls.edge(call_of(target + 0x10, 0x2000));
             calls.execute(0x2000);
