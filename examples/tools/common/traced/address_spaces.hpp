@@ -83,8 +83,8 @@ inline auto overlaps(space_map const& all, std::uint64_t first, std::uint64_t en
     return first - start < before.size;
 }
 
-/// The code of several spaces: of which one executes is not known. What executes at an address is
-/// mapped there, so it is known where all spaces that have code there have the same.
+/// The intersection of several spaces, for a time at which any of them may be active. An address
+/// has code if all spaces that map it map the same bytes of a file; otherwise it is disputed.
 class merged_spaces {
 public:
     /// Adds a space. Returns false if there are too many parts: then the code is not known.
@@ -276,7 +276,7 @@ public:
             }
         }
     }
-    /// The same for the mappings of a space. Those that are disputed are left out.
+    /// Calls `visit(start, mapped)` for the mappings of a space that are not disputed.
     template <class Visit>
     void each_mapping_of(std::uint32_t space, Visit&& visit) const {
         for (auto const& [start, where] : spaces_[space]) {
@@ -297,8 +297,8 @@ public:
 
     // ------------------------------------------------------------------------------- the spaces
 
-    /// The number of the space of some versions, up to a time. Where the code changes, it is the
-    /// code of which all of them say the same.
+    /// The number of the space of a range of versions, without the mappings after `until`. Of
+    /// several versions it is the intersection: `merged_spaces`.
     [[nodiscard]] auto space_of(version_range of, std::uint64_t until) -> std::uint32_t {
         auto const* first = of.first;
         auto const* end = of.last;
@@ -316,7 +316,7 @@ public:
         }
         return at->second;
     }
-    /// The number of the space of all versions of some processes, sorted by number.
+    /// The number of the intersection of all versions of these processes, which are sorted.
     [[nodiscard]] auto space_of_any(std::vector<std::uint32_t> const& processes) -> std::uint32_t {
         auto const [at, is_new] = common_of_processes_.try_emplace(processes);
         if (!is_new) { return at->second; }
@@ -330,7 +330,7 @@ public:
         at->second = is_right ? keep(all) : 0;
         return at->second;
     }
-    /// The number of the space of any of some processes, each at its time.
+    /// The number of the intersection of the spaces of these processes, each in its time range.
     [[nodiscard]] auto space_of_any(std::vector<thread_run> const& all_runs) -> std::uint32_t {
         std::vector<std::uint32_t> spaces;
         for (auto const& [thread, when] : all_runs) {

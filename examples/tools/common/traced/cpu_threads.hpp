@@ -78,7 +78,7 @@ public:
     [[nodiscard]] auto has_threads(std::uint32_t cpu) const -> bool {
         return switches_.contains(cpu);
     }
-    /// The thread that a CPU executes; `no_process`: none, or not one in all of this range.
+    /// The thread that a CPU executes in all of a time range; `no_process`: none, or several.
     [[nodiscard]] auto thread_on(std::uint32_t cpu, time_range when) const -> thread_id {
         auto const of = switches_.find(cpu);
         if (of == switches_.end()) { return no_thread; }
@@ -89,13 +89,12 @@ public:
         // Before the first record, the thread that it switches out was running.
         return last == nullptr && all.front().is_out ? all.front().who : no_thread;
     }
-    /// The threads that a CPU executes in a range of times, and when.
+    /// The threads that a CPU executes in a time range, in order, each with its times.
     struct several {
         std::vector<thread_run> all{};
-        bool is_known = false;  ///< records name all of them, and they are not too many
+        bool is_known = false;  ///< false: records are missing, or there are more than the limit
     };
-    /// `is_of_command`: the trace is that of a command, so that nothing is in it before the first
-    /// record.
+    /// `is_of_command`: the trace belongs to one command and begins with its first record.
     [[nodiscard]] auto threads_in(std::uint32_t cpu, time_range when, bool is_of_command) const
         -> several {
         constexpr std::ptrdiff_t most = 256;  // records
@@ -113,7 +112,7 @@ public:
         }
         if (last - at >= most) { return made; }
         for (; at <= last; ++at) {
-            // Lost records, and an IN that the next record contradicts, name no thread.
+            // Records were lost: the next record names another thread than this one.
             if ((at->is_out ? at->who : at->thread).pid == no_process) { return made; }
             if (at->thread.pid == no_process) { continue; }
             made.all.push_back({at->thread,

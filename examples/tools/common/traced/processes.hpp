@@ -54,8 +54,8 @@ public:
     [[nodiscard]] auto thread_on(std::uint32_t cpu, time_range when) const -> thread_id {
         return cpus_.thread_on(cpu, when);
     }
-    /// The threads with code of which a CPU executes one at each time of a range, and when, where
-    /// records name all of them; else none. `thread_on` does not know which.
+    /// The threads that a CPU executes one after another in a time range, each with its times.
+    /// Threads without code are left out. Empty if the records do not name all of them.
     [[nodiscard]] auto threads_in(std::uint32_t cpu, time_range when, bool is_of_command) const
         -> std::vector<thread_run> {
         auto found = cpus_.threads_in(cpu, when, is_of_command);
@@ -65,7 +65,7 @@ public:
         });
         return std::move(found.all);
     }
-    /// Whether records name a process that has, or had, code.
+    /// Whether records say, at any time, that this process maps code.
     [[nodiscard]] auto names_code_of(std::uint32_t process) const -> bool {
         return spaces_.has_versions(process);
     }
@@ -87,32 +87,32 @@ public:
     [[nodiscard]] auto has_threads(std::uint32_t cpu) const -> bool {
         return cpus_.has_threads(cpu);
     }
-    /// The number of the address space of a process; `no_process`: its code is not known. Where the
-    /// code changes in the range, it is the code that all of it has.
+    /// The number of the address space of a process in a time range; 0: its code is not known. If
+    /// its mappings change in the range, it has the code that is the same at all these times.
     [[nodiscard]] auto space_of(std::uint32_t process, time_range when) -> std::uint32_t {
         auto const found = spaces_.versions_in(process, when);
         std::lock_guard const held{lock_};
         return with_kernel(found.last == nullptr ? 0 : spaces_.space_of(found, when.last), when);
     }
-    /// The same for any of some processes, each at its time: the code of which all that have code
-    /// at an address say the same.
+    /// The number of an address space with the code that is the same in all these threads, each at
+    /// its times.
     [[nodiscard]] auto space_of_any(std::vector<thread_run> const& all, time_range when)
         -> std::uint32_t {
         std::lock_guard const held{lock_};
         return with_kernel(spaces_.space_of_any(all), when);
     }
-    /// The processes that a CPU may execute at a time that is not known, sorted: those of its
-    /// records; without such records, all.
+    /// The processes that a CPU may execute at an unknown time, sorted: the ones that its records
+    /// name, or all processes if it has no records.
     [[nodiscard]] auto processes_on(std::uint32_t cpu) const -> std::vector<std::uint32_t> {
         return cpus_.has_threads(cpu) ? cpus_.processes_on(cpu) : spaces_.all_processes();
     }
-    /// The number of the address space of any of some processes, at any time: the code of which all
-    /// that have code at an address say the same.
+    /// The number of an address space with the code that is the same in all these processes at all
+    /// times.
     [[nodiscard]] auto space_of_any(std::vector<std::uint32_t> const& all) -> std::uint32_t {
         std::lock_guard const held{lock_};
         return spaces_.space_of_any(all);
     }
-    /// Whether the code at an address is not known because the process or the time is not.
+    /// Whether an address has no code because the process or the time is unknown.
     [[nodiscard]] auto needs_time_at(std::uint64_t address, std::uint32_t space) -> bool {
         if (space == guest_space || address >> 63 != 0) { return false; }
         auto const seen = view_of(space);
@@ -496,9 +496,9 @@ private:
                 auto const any = in_->threads_in(*of_->cpu, when, of_->tid.has_value());
                 if (!any.empty()) { return space_of_any(any, when); }
             }
-            // A buffer with a thread has the trace of one command, and of no other thread. Where
-            // no record names the one that executes, as after a CPU was offline, it is still the
-            // last one, and if that has ended, any.
+            // A buffer with a thread id holds the trace of one command. If no record names the
+            // current thread, as after the CPU was offline, the previous thread still executes; if
+            // its process has ended, any process of the command may.
             bool const is_guest = thread_.is_guest;
             bool const is_named = !of_->tid || in_->names_code_of(found.pid);
             if (is_named) { thread_ = found; }
@@ -523,12 +523,13 @@ private:
         if (latest != trace::time::unbounded) { made.last = to_ns.time_of(latest); }
         return made;
     }
-    /// The upper bound of a time that no MTC and no CYC bounds.
+    /// The upper bound of a time, in TSC ticks, in a trace without MTC and CYC packets.
     [[nodiscard]] auto latest_of(trace::time const& when) -> std::uint64_t {
         if (tscs_ == nullptr) {
             tscs_ = std::make_shared<tsc_times const>(*of_);
-            // No thread is switched, and no program begins, while user code is traced. With a TSC
-            // before each TIP.PGE, the time of the last one decides which code that is.
+            // A trace of user code stops at each system call and interrupt, so the thread and its
+            // program cannot change before the next TIP.PGE. If each TIP.PGE follows a TSC, the
+            // last TSC identifies the thread.
             auto const& how = of_->how;
             bool const is_user = how.ctl && !how.ctl->get<reg::ia32_rtit_ctl::OS>();
             auto const kind = engine::model_kind_of(how.model);
@@ -537,8 +538,8 @@ private:
         }
         return is_at_earliest_ ? when.earliest : tscs_->next_after(when.earliest);
     }
-    /// The code of some threads, of which one executes: if it is the same one at all their times,
-    /// and the kernel is unknown, that is the thread.
+    /// The address space for a time range in which the CPU executes these threads. Sets `thread_`
+    /// if all of them are one thread, and no kernel code that runs between them is known.
     [[nodiscard]] auto space_of_any(std::vector<thread_run> const& all, time_range when)
         -> std::uint32_t {
         bool const is_guest = thread_.is_guest;
@@ -564,7 +565,7 @@ private:
     bool is_of_cpu_ = false;
     std::vector<std::uint32_t> candidates_{};  ///< the processes that the CPU may execute
     std::shared_ptr<tsc_times const> tscs_{};
-    bool is_at_earliest_ = false;  ///< what executes is known by the lower bounds of times
+    bool is_at_earliest_ = false;  ///< the lower bound of a time identifies the thread
     bool is_known_ = false;        ///< `space_` at `last_`
     trace::time last_{};
     std::uint32_t space_ = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// The times of the TSC packets of a stream: where no MTC and no CYC bounds the time of a packet,
-// the next TSC does.
+// The times of the TSC packets of a stream. In a trace without MTC and CYC packets, the next TSC is
+// the upper bound of a packet's time.
 
 #include "../trace_file.hpp"
 
@@ -40,7 +40,7 @@ public:
         auto const next = std::upper_bound(all_.begin(), all_.end(), tsc);
         return next == all_.end() ? trace::time::unbounded : *next;
     }
-    /// Whether a PSB+ with a TSC is before each TIP.PGE, and no packet is lost: GEN-162.
+    /// Whether each TIP.PGE follows a PSB+ with a TSC, and the stream has no OVF: GEN-162.
     [[nodiscard]] auto is_before_each_pge() const -> bool { return has_pge_ && !has_other_; }
 
 private:
