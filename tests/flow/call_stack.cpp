@@ -67,6 +67,12 @@ constexpr auto jump_to(uint64_t to, uint64_t from = 0x9000) -> edge {
 constexpr auto interrupt(uint64_t at, uint64_t to) -> edge {
     return {.from = at, .to = to, .after = at, .is_asynchronous = true};
 }
+/// Takes a branch, and executes at its target.
+template <class Calls>
+constexpr void walk(Calls& calls, edge const& one) {
+    calls.edge(one);
+    calls.execute(one.to);
+}
 /// 1000H calls 2000H, which calls 3000H, which calls 4000H.
 template <class Calls>
 constexpr void call_three(Calls& calls) {
@@ -206,14 +212,11 @@ TEST_CASE("exceptions and longjmp leave the frames above the function that they 
         functions to;
         flow::call_stack calls{storage, to};
         call_three(calls);
-        calls.edge(jump_to(0x4100));  // within the function
-        calls.execute(0x4100);
+        walk(calls, jump_to(0x4100));  // within the function
         bool const stays = to.returns == 0;
-        calls.edge(jump_to(value(uint64_t{0x2100})));
-        calls.execute(0x2100);
+        walk(calls, jump_to(value(uint64_t{0x2100})));
         bool const leaves = to.returns == 1 && to.left.frames == 2 && calls.depth() == 1;
-        calls.edge(call_of(0x2110, 0x6000));
-        calls.execute(0x6000);
+        walk(calls, call_of(0x2110, 0x6000));
         calls.edge(ret_to(value(uint64_t{0x2500})));
         return stays && leaves && to.returns == 2 && to.left.frames == 1 && calls.depth() == 1;
     });
@@ -229,8 +232,7 @@ TEST_CASE("a signal handler returns to the code that ends it, which is no new st
         calls.stop({0x1010, 1});
         calls.start(0x5000, 1);
         calls.execute(0x5000);
-        calls.edge(ret_to(value(uint64_t{0x6000})));  // rt_sigreturn
-        calls.execute(0x6000);
+        walk(calls, ret_to(value(uint64_t{0x6000})));  // rt_sigreturn
         bool const is_handler = to.switches == 0 && calls.depth() == 1 &&
                                 to.called.frame.kind == frame_kind::event &&
                                 to.called.frame.to == 0x6000;
@@ -283,8 +285,7 @@ TEST_CASE("a jump into code without a symbol leaves no frame") {
         nameless to;
         flow::call_stack calls{storage, to};
         call_three(calls);
-        calls.edge(jump_to(value(uint64_t{0x2500})));  // another function in the same range
-        calls.execute(0x2500);
+        walk(calls, jump_to(value(uint64_t{0x2500})));  // another function in the same range
         return calls.depth() == 3 && to.called.frame.kind == frame_kind::tail_call &&
                calls[0].after == 0x3015;
     });
@@ -324,8 +325,7 @@ TEST_CASE("a jump to another function, and straight code into it, replace the fr
         calls.execute(0x5FF0);
         calls.execute(0x6000);  // straight code
         bool const is_next = to.called.frame.replaced == 0x5000 && to.called.frame.to == 0x6000;
-        calls.edge(ret_to(0x3015));
-        calls.execute(0x3015);
+        walk(calls, ret_to(0x3015));
         return waits && is_tail && is_next && calls.depth() == 2 && to.calls == 6 &&
                to.returns == 3 && !to.left.is_tail_call;
     });
@@ -337,8 +337,7 @@ TEST_CASE("a tail call of the function at the start replaces it") {
         functions to;
         flow::call_stack calls{storage, to};
         calls.execute(value(uint64_t{0x1000}));
-        calls.edge({.from = 0x1010, .to = 0x5000, .kind = instruction_class::conditional});
-        calls.execute(0x5000);
+        walk(calls, {.from = 0x1010, .to = 0x5000, .kind = instruction_class::conditional});
         return to.calls == 2 && to.returns == 1 && to.called.depth == 0 && calls.size() == 0 &&
                to.called.frame.kind == frame_kind::tail_call && calls.depth() == 0;
     });
@@ -360,8 +359,7 @@ TEST_CASE("after a gap, the function that executes is entered, or one frame is a
             calls.execute(at + 0x10);
             if (to.called.frame.kind != frame_kind::unseen || calls.depth() != 3) { return false; }
         }
-        calls.edge(ret_to(0x2040));  // a call that was not traced
-        calls.execute(0x2040);
+        walk(calls, ret_to(0x2040));  // a call that was not traced
         return is_back && calls.depth() == 1 && calls.size() == 1;
     });
 }
@@ -373,17 +371,13 @@ TEST_CASE("a retpoline is a tail call, and no new stack") {
         functions to;
         flow::call_stack calls{storage, stacks, to};
         calls.execute(0x1000);
-        calls.edge(call_of(0x1010, 0x2000));
-        calls.execute(0x2000);
-        calls.edge(call_of(0x2000, 0x2020));  // into the middle of the thunk
-        calls.execute(0x2020);
-        calls.edge(ret_to(value(uint64_t{0x7000})));
-        calls.execute(0x7000);
+        walk(calls, call_of(0x1010, 0x2000));
+        walk(calls, call_of(0x2000, 0x2020));  // into the middle of the thunk
+        walk(calls, ret_to(value(uint64_t{0x7000})));
         bool const is_tail = calls.depth() == 1 && to.switches == 0 &&
                              to.called.frame.to == 0x7000 &&
                              to.called.frame.kind == frame_kind::tail_call;
-        calls.edge(ret_to(0x1015));
-        calls.execute(0x1015);
+        walk(calls, ret_to(0x1015));
         return is_tail && calls.depth() == 0 && to.switches == 0;
     });
 }
@@ -395,27 +389,19 @@ TEST_CASE("a RET to the begin of a function begins a stack; one to a frame of it
         functions to;
         flow::call_stack calls{storage, stacks, to};
         calls.execute(0x1000);
-        calls.edge(call_of(0x1010, 0x2000));  // resume(): switches
-        calls.execute(0x2000);
-        calls.edge(ret_to(value(uint64_t{0x5000})));  // the fiber begins
-        calls.execute(0x5000);
+        walk(calls, call_of(0x1010, 0x2000));          // resume(): switches
+        walk(calls, ret_to(value(uint64_t{0x5000})));  // the fiber begins
         bool const is_new = to.switches == 1 && to.change.is_new && to.change.left == 0 &&
                             calls.depth() == 0 && to.called.frame.kind == frame_kind::unseen;
-        calls.edge(call_of(0x5010, 0x6000));
-        calls.execute(0x6000);
-        calls.edge(call_of(0x6010, 0x2000));  // yield
-        calls.execute(0x2000);
-        calls.edge(ret_to(0x1015));
-        calls.execute(0x1015);
+        walk(calls, call_of(0x5010, 0x6000));
+        walk(calls, call_of(0x6010, 0x2000));  // yield
+        walk(calls, ret_to(0x1015));
         bool const is_back = to.switches == 2 && !to.change.is_new && to.change.entered == 0 &&
                              calls.depth() == 0 && to.left.frames == 1;
-        calls.edge(call_of(0x1020, 0x2000));
-        calls.execute(0x2000);
-        calls.edge(ret_to(0x6015));
-        calls.execute(0x6015);
+        walk(calls, call_of(0x1020, 0x2000));
+        walk(calls, ret_to(0x6015));
         bool const resumes = to.switches == 3 && calls.depth() == 1 && calls[0].after == 0x5015;
-        calls.edge(ret_to(0x5015));
-        calls.execute(0x5015);
+        walk(calls, ret_to(0x5015));
         return is_new && is_back && resumes && calls.depth() == 0 && to.switches == 3;
     });
 }
@@ -440,15 +426,11 @@ TEST_CASE("a jump out of code that switches stacks begins one; a jump to a frame
         switching to;
         flow::call_stack calls{storage, stacks, to};
         calls.execute(0x1000);
-        calls.edge(call_of(0x1010, 0x2000));
-        calls.execute(0x2000);
-        calls.edge(jump_to(0x5020, 0x2010));
-        calls.execute(0x5020);
+        walk(calls, call_of(0x1010, 0x2000));
+        walk(calls, jump_to(0x5020, 0x2010));
         bool const is_new = to.switches == 1 && to.change.is_new;
-        calls.edge(call_of(0x5030, 0x2000));
-        calls.execute(0x2000);
-        calls.edge(jump_to(value(uint64_t{0x1015}), 0x2010));
-        calls.execute(0x1015);
+        walk(calls, call_of(0x5030, 0x2000));
+        walk(calls, jump_to(value(uint64_t{0x1015}), 0x2010));
         return is_new && to.switches == 2 && to.change.entered == 0 && calls.depth() == 0;
     });
 }
@@ -459,20 +441,15 @@ namespace {
 /// at 6010H.
 template <class Calls>
 constexpr void begin_fiber(Calls& calls, uint64_t from) {
-    calls.edge(call_of(0x1010, 0x2000));
-    calls.execute(0x2000);
-    calls.edge({.from = 0x2010, .to = 0x5000, .kind = instruction_class::near_return});
-    calls.execute(0x5000);
-    calls.edge(call_of(from, 0x6000));
-    calls.execute(0x6000);
-    calls.edge(call_of(0x6010, 0x2000));
-    calls.execute(0x2000);
+    walk(calls, call_of(0x1010, 0x2000));
+    walk(calls, {.from = 0x2010, .to = 0x5000, .kind = instruction_class::near_return});
+    walk(calls, call_of(from, 0x6000));
+    walk(calls, call_of(0x6010, 0x2000));
 }
 /// 2000H returns to `to`, maybe on another stack.
 template <class Calls>
 constexpr void switch_to(Calls& calls, uint64_t to) {
-    calls.edge({.from = 0x2010, .to = to, .kind = instruction_class::near_return});
-    calls.execute(to);
+    walk(calls, {.from = 0x2010, .to = to, .kind = instruction_class::near_return});
 }
 
 }  // namespace
@@ -484,15 +461,13 @@ TEST_CASE("a RET in code that keeps the stack is a jump: PUSH and RET") {
         switching to;
         flow::call_stack calls{storage, stacks, to};
         calls.execute(0x1000);
-        calls.edge(call_of(0x1010, 0x3000));
-        calls.execute(0x3000);
-        calls.edge({.from = 0x3010, .to = 0x4000, .kind = instruction_class::near_return});
-        calls.execute(value(uint64_t{0x4000}));
+        walk(calls, call_of(0x1010, 0x3000));
+        walk(calls, {.from = 0x3010,
+                     .to = value(uint64_t{0x4000}),
+                     .kind = instruction_class::near_return});
         bool const is_tail = to.called.frame.kind == frame_kind::tail_call && calls.depth() == 1;
-        calls.edge({.from = 0x4010, .to = 0x3020, .kind = instruction_class::near_return});
-        calls.execute(0x3020);
-        calls.edge({.from = 0x3030, .to = 0x1015, .kind = instruction_class::near_return});
-        calls.execute(0x1015);
+        walk(calls, {.from = 0x4010, .to = 0x3020, .kind = instruction_class::near_return});
+        walk(calls, {.from = 0x3030, .to = 0x1015, .kind = instruction_class::near_return});
         return is_tail && to.switches == 0 && calls.depth() == 0;
     });
 }
@@ -510,23 +485,19 @@ TEST_CASE("fibers that continue at the same address: a RET shows which one it wa
         }
         bool right = to.switches == 6 && calls.depth() == 0;
         // The second one continues. The first one was left first.
-        calls.edge(call_of(0x1010, 0x2000));
-        calls.execute(0x2000);
+        walk(calls, call_of(0x1010, 0x2000));
         switch_to(calls, 0x6015);
         right = right && to.switches == 7 && to.change.entered == 1 && calls.size() == 1;
-        calls.edge({.from = 0x6020,
-                    .to = value(uint64_t{0x5025}),
-                    .kind = instruction_class::near_return});
-        calls.execute(0x5025);
+        walk(calls, {.from = 0x6020,
+                     .to = value(uint64_t{0x5025}),
+                     .kind = instruction_class::near_return});
         right = right && to.change.entered == 2 && calls.size() == 0 && calls.depth() == 0 &&
                 to.left.frames == 2;
         // The first one is as it was. Now the third one was left first.
-        calls.edge(call_of(0x5040, 0x2000));
-        calls.execute(0x2000);
+        walk(calls, call_of(0x5040, 0x2000));
         switch_to(calls, 0x6015);
         right = right && to.change.entered == 3 && calls.size() == 1;
-        calls.edge({.from = 0x6020, .to = 0x5015, .kind = instruction_class::near_return});
-        calls.execute(0x5015);
+        walk(calls, {.from = 0x6020, .to = 0x5015, .kind = instruction_class::near_return});
         return right && to.change.entered == 1 && calls.size() == 0;
     });
 }
@@ -539,13 +510,10 @@ TEST_CASE("fibers that continue in the function that switches: longjmp, and a ju
         flow::call_stack calls{storage, stacks, to};
         calls.execute(0x1000);
         begin_fiber(calls, 0x5010);
-        calls.edge(jump_to(0x1020, 0x2010));  // not to the address after the call
-        calls.execute(0x1020);
+        walk(calls, jump_to(0x1020, 0x2010));  // not to the address after the call
         bool const is_back = to.switches == 2 && to.change.entered == 0 && calls.size() == 0;
-        calls.edge(call_of(0x1030, 0x2000));
-        calls.execute(0x2000);
-        calls.edge(jump_to(value(uint64_t{0x2080}), 0x2010));
-        calls.execute(0x2080);
+        walk(calls, call_of(0x1030, 0x2000));
+        walk(calls, jump_to(value(uint64_t{0x2080}), 0x2010));
         return is_back && to.switches == 3 && to.change.entered == 1 && calls.size() == 2 &&
                calls[0].after == 0x6015;
     });
@@ -562,15 +530,12 @@ TEST_CASE("a RET after a jump to where a stack continues switches no stack again
             begin_fiber(calls, from);
             switch_to(calls, 0x1015);
         }
-        calls.edge(call_of(0x1010, 0x2000));
-        calls.execute(0x2000);
-        calls.edge(jump_to(0x2080, 0x2010));
-        calls.execute(0x2080);
+        walk(calls, call_of(0x1010, 0x2000));
+        walk(calls, jump_to(0x2080, 0x2010));
         bool const is_first = to.switches == 5 && to.change.entered == 1;
-        calls.edge({.from = 0x2090,
-                    .to = value(uint64_t{0x6015}),
-                    .kind = instruction_class::near_return});
-        calls.execute(0x6015);
+        walk(calls, {.from = 0x2090,
+                     .to = value(uint64_t{0x6015}),
+                     .kind = instruction_class::near_return});
         return is_first && to.switches == 5 && calls.size() == 1;
     });
 }
@@ -585,8 +550,7 @@ TEST_CASE("a signal handler that changes where the code continues returns to its
         calls.start(0x7000, 0);
         calls.execute(0x7000);
         bool const is_in = calls.depth() == 4 && to.called.frame.kind == frame_kind::event;
-        calls.edge(ret_to(0x8000));
-        calls.execute(0x8000);
+        walk(calls, ret_to(0x8000));
         calls.stop({.ip = 0x8010, .why = flow::stop_reason::system_call});
         calls.start(value(uint64_t{0x4018}), 0);
         calls.execute(0x4018);
@@ -601,12 +565,10 @@ TEST_CASE("the stack of the start is dropped last") {
         switching to;
         flow::call_stack calls{storage, stacks, to};
         calls.execute(0x1000);
-        calls.edge(call_of(0x1010, 0x2000));
-        calls.execute(0x2000);
+        walk(calls, call_of(0x1010, 0x2000));
         for (uint64_t target : {0x5000U, 0x6000U, 0x7000U}) {
             switch_to(calls, target);
-            calls.edge(call_of(target + 0x10, 0x2000));
-            calls.execute(0x2000);
+            walk(calls, call_of(target + 0x10, 0x2000));
         }
         bool const is_dropped = calls.dropped_stacks() == 1;
         switch_to(calls, value(uint64_t{0x1015}));
@@ -622,17 +584,14 @@ TEST_CASE("PTWRITE chooses the stack, and then no RET does") {
         flow::call_stack calls{storage, stacks, to, flow::stack_choice::by_ptwrite};
         calls.execute(0x1000);
         calls.select(7, 0x1000);
-        calls.edge(call_of(0x1010, 0x2000));
-        calls.execute(0x2000);
+        walk(calls, call_of(0x1010, 0x2000));
         calls.select(value(uint64_t{8}), 0x2010);
         bool const is_new = to.switches == 1 && to.change.is_new && to.change.to == 0x2010;
         calls.execute(0x2010);
-        calls.edge(ret_to(0x3000));
-        calls.execute(0x3000);
+        walk(calls, ret_to(0x3000));
         calls.select(7, 0x3010);
         bool const is_back = to.switches == 2 && !to.change.is_new && calls.depth() == 1;
-        calls.edge(ret_to(0x1015));
-        calls.execute(0x1015);
+        walk(calls, ret_to(0x1015));
         calls.select(7, 0x1016);
         return is_new && is_back && to.switches == 2 && calls.depth() == 0;
     });
@@ -645,17 +604,13 @@ TEST_CASE("a full storage drops the stack that was left first, then the oldest f
         functions to;
         flow::call_stack calls{storage, stacks, to};
         calls.execute(0x1000);
-        calls.edge(call_of(0x1010, 0x2000));
-        calls.execute(0x2000);
-        calls.edge(ret_to(0x5000));
-        calls.execute(0x5000);
+        walk(calls, call_of(0x1010, 0x2000));
+        walk(calls, ret_to(0x5000));
         for (uint64_t at = 0x5000; at < 0xB000; at += 0x1000) {
-            calls.edge(call_of(at + 0x10, at + 0x1000));
-            calls.execute(at + 0x1000);
+            walk(calls, call_of(at + 0x10, at + 0x1000));
         }
         bool const is_full = calls.size() == 4 && calls.depth() == 6;
-        calls.edge(ret_to(value(uint64_t{0x1015})));  // its frames are lost
-        calls.execute(0x1015);
+        walk(calls, ret_to(value(uint64_t{0x1015})));  // its frames are lost
         return is_full && to.switches == 2 && to.change.is_new && calls.dropped_stacks() == 1;
     });
 }
