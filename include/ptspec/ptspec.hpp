@@ -225,6 +225,7 @@
 #include <ptspec/flow/frame.hpp>
 #include <ptspec/flow/gap_counts.hpp>
 #include <ptspec/flow/walk_options.hpp>
+#include <ptspec/flow/with_ctl.hpp>
 #include <ptspec/flow/coverage.hpp>
 #include <ptspec/flow/block_counts.hpp>
 #include <ptspec/flow/call_stack.hpp>

@@ -2,6 +2,7 @@
 #include <ptspec/flow/block_counts.hpp>
 #include <ptspec/flow/coverage.hpp>
 #include <ptspec/flow/walker.hpp>
+#include <ptspec/flow/with_ctl.hpp>
 
 #include <support/check_twice.hpp>
 #include <support/how_many.hpp>

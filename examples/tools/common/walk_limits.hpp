@@ -5,7 +5,7 @@
 
 #include "trace_file.hpp"
 
-#include <ptspec/flow/walk_options.hpp>
+#include <ptspec/flow/with_ctl.hpp>
 
 namespace trace_file {
 

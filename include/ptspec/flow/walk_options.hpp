@@ -3,7 +3,6 @@
 
 #include <ptspec/cpu/quirk_set.hpp>
 #include <ptspec/flow/block.hpp>
-#include <ptspec/reg/rtit_ctl.hpp>
 #include <ptspec/trace/return_stack.hpp>
 
 namespace ptspec::flow {
@@ -32,7 +31,7 @@ struct walk_options {
     /// The effect on the return stack of a RET whose target differs from the top entry: GEN-134.
     /// All recorded traces give the same result with each value.
     trace::ret_mismatch on_ret_mismatch = trace::ret_mismatch::pop;
-    // What the trace can have: fields of IA32_RTIT_CTL, which `with_ctl` sets.
+    // What the trace can have: fields of IA32_RTIT_CTL, which `with_ctl` in with_ctl.hpp sets.
     /// BranchEn. Without it the whole trace is one gap, `gap_reason::no_branches`.
     bool has_branches = true;
     /// Not DisTNT. Without it, a gap `gap_reason::no_tnt` begins at each branch whose outcome is
@@ -50,18 +49,6 @@ struct walk_options {
     /// The trace is a later part of another trace: its first PSB+ is not a start of tracing.
     bool continues = false;
 };
-
-/// The options for a trace that was recorded with this IA32_RTIT_CTL.
-///
-/// Source: REG-024..041, GEN-029, GEN-325.
-[[nodiscard]] constexpr auto with_ctl(walk_options options, reg::ia32_rtit_ctl ctl) noexcept
-    -> walk_options {
-    using word = reg::ia32_rtit_ctl;
-    options.has_branches = ctl.get<word::BranchEn>();
-    options.has_tnt = !ctl.get<word::DisTNT>();
-    options.has_compressed_rets = !ctl.get<word::DisRETC>();
-    return options;
-}
 
 namespace detail {
 
