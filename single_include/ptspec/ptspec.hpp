@@ -459,166 +459,154 @@ struct flag_set {
 
 namespace ptspec {
 
-namespace detail {
-
-// The base of each family of rules, in thousands. Constants instead of an enumeration: compilers
-// resolve an overloaded operator for each sum with an enumerator, which costs compile time.
-inline constexpr uint16_t reg = 1000;
-inline constexpr uint16_t out = 2000;
-inline constexpr uint16_t pkt = 3000;
-inline constexpr uint16_t gen = 4000;
-inline constexpr uint16_t prg = 5000;
-
-}  // namespace detail
-
-/// A violated rule, by its number in the rule catalogue.
+/// A violated rule, by its number in the rule catalogue, with a thousand for each family.
 ///
 /// Lists only the rules that a function of this library returns. `none`: no rule was violated.
 enum class rule : uint16_t {
     none = 0,
-    REG_001 = detail::reg + 1,
-    REG_002 = detail::reg + 2,
-    REG_004 = detail::reg + 4,
-    REG_006 = detail::reg + 6,
-    REG_012 = detail::reg + 12,
-    REG_013 = detail::reg + 13,
-    REG_014 = detail::reg + 14,
-    REG_017 = detail::reg + 17,
-    REG_021 = detail::reg + 21,
-    REG_024 = detail::reg + 24,
-    REG_025 = detail::reg + 25,
-    REG_026 = detail::reg + 26,
-    REG_027 = detail::reg + 27,
-    REG_028 = detail::reg + 28,
-    REG_030 = detail::reg + 30,
-    REG_031 = detail::reg + 31,
-    REG_032 = detail::reg + 32,
-    REG_033 = detail::reg + 33,
-    REG_034 = detail::reg + 34,
-    REG_035 = detail::reg + 35,
-    REG_036 = detail::reg + 36,
-    REG_037 = detail::reg + 37,
-    REG_040 = detail::reg + 40,
-    REG_044 = detail::reg + 44,
-    REG_048 = detail::reg + 48,
-    REG_052 = detail::reg + 52,
-    REG_053 = detail::reg + 53,
-    REG_054 = detail::reg + 54,
-    REG_055 = detail::reg + 55,
-    REG_056 = detail::reg + 56,
-    REG_068 = detail::reg + 68,
-    REG_070 = detail::reg + 70,
-    REG_074 = detail::reg + 74,
-    REG_076 = detail::reg + 76,
-    REG_102 = detail::reg + 102,
-    REG_103 = detail::reg + 103,
-    REG_121 = detail::reg + 121,
-    REG_128 = detail::reg + 128,
-    REG_129 = detail::reg + 129,
-    REG_130 = detail::reg + 130,
-    REG_131 = detail::reg + 131,
-    REG_132 = detail::reg + 132,
-    REG_135 = detail::reg + 135,
-    REG_136 = detail::reg + 136,
-    REG_137 = detail::reg + 137,
-    REG_139 = detail::reg + 139,
-    REG_140 = detail::reg + 140,
-    REG_143 = detail::reg + 143,
-    REG_144 = detail::reg + 144,
-    REG_148 = detail::reg + 148,
-    REG_200 = detail::reg + 200,
-    REG_203 = detail::reg + 203,
-    REG_204 = detail::reg + 204,
-    OUT_020 = detail::out + 20,
-    OUT_022 = detail::out + 22,
-    OUT_023 = detail::out + 23,
-    OUT_024 = detail::out + 24,
-    OUT_046 = detail::out + 46,
-    OUT_056 = detail::out + 56,
-    OUT_060 = detail::out + 60,
-    OUT_061 = detail::out + 61,
-    OUT_062 = detail::out + 62,
-    OUT_063 = detail::out + 63,
-    OUT_064 = detail::out + 64,
-    OUT_065 = detail::out + 65,
-    OUT_066 = detail::out + 66,
-    OUT_067 = detail::out + 67,
-    OUT_068 = detail::out + 68,
-    OUT_070 = detail::out + 70,
-    OUT_071 = detail::out + 71,
-    OUT_080 = detail::out + 80,
-    OUT_091 = detail::out + 91,
-    OUT_093 = detail::out + 93,
-    OUT_111 = detail::out + 111,
-    OUT_113 = detail::out + 113,
-    PKT_010 = detail::pkt + 10,
-    PKT_012 = detail::pkt + 12,
-    PKT_013 = detail::pkt + 13,
-    PKT_015 = detail::pkt + 15,
-    PKT_033 = detail::pkt + 33,
-    PKT_036 = detail::pkt + 36,
-    PKT_037 = detail::pkt + 37,
-    PKT_052 = detail::pkt + 52,
-    PKT_070 = detail::pkt + 70,
-    PKT_076 = detail::pkt + 76,
-    PKT_077 = detail::pkt + 77,
-    PKT_078 = detail::pkt + 78,
-    PKT_089 = detail::pkt + 89,
-    PKT_090 = detail::pkt + 90,
-    PKT_103 = detail::pkt + 103,
-    PKT_104 = detail::pkt + 104,
-    PKT_109 = detail::pkt + 109,
-    PKT_110 = detail::pkt + 110,
-    PKT_131 = detail::pkt + 131,
-    PKT_134 = detail::pkt + 134,
-    PKT_135 = detail::pkt + 135,
-    PKT_142 = detail::pkt + 142,
-    PKT_173 = detail::pkt + 173,
-    PKT_255 = detail::pkt + 255,
-    PKT_273 = detail::pkt + 273,
-    PKT_278 = detail::pkt + 278,
-    PKT_303 = detail::pkt + 303,
-    PKT_340 = detail::pkt + 340,
-    PKT_344 = detail::pkt + 344,
-    PKT_347 = detail::pkt + 347,
-    GEN_006 = detail::gen + 6,
-    GEN_010 = detail::gen + 10,
-    GEN_011 = detail::gen + 11,
-    GEN_020 = detail::gen + 20,
-    GEN_090 = detail::gen + 90,
-    GEN_100 = detail::gen + 100,
-    GEN_101 = detail::gen + 101,
-    GEN_105 = detail::gen + 105,
-    GEN_120 = detail::gen + 120,
-    GEN_122 = detail::gen + 122,
-    GEN_125 = detail::gen + 125,
-    GEN_170 = detail::gen + 170,
-    GEN_171 = detail::gen + 171,
-    GEN_172 = detail::gen + 172,
-    GEN_174 = detail::gen + 174,
-    GEN_176 = detail::gen + 176,
-    GEN_202 = detail::gen + 202,
-    GEN_203 = detail::gen + 203,
-    GEN_206 = detail::gen + 206,
-    GEN_211 = detail::gen + 211,
-    GEN_214 = detail::gen + 214,
-    GEN_217 = detail::gen + 217,
-    GEN_227 = detail::gen + 227,
-    GEN_235 = detail::gen + 235,
-    GEN_236 = detail::gen + 236,
-    GEN_237 = detail::gen + 237,
-    GEN_245 = detail::gen + 245,
-    GEN_300 = detail::gen + 300,
-    GEN_302 = detail::gen + 302,
-    GEN_320 = detail::gen + 320,
-    GEN_321 = detail::gen + 321,
-    GEN_342 = detail::gen + 342,
-    GEN_344 = detail::gen + 344,
-    PRG_128 = detail::prg + 128,
-    PRG_165 = detail::prg + 165,
-    PRG_166 = detail::prg + 166,
-    PRG_170 = detail::prg + 170,
-    PRG_174 = detail::prg + 174,
+    REG_001 = 1001,
+    REG_002 = 1002,
+    REG_004 = 1004,
+    REG_006 = 1006,
+    REG_012 = 1012,
+    REG_013 = 1013,
+    REG_014 = 1014,
+    REG_017 = 1017,
+    REG_021 = 1021,
+    REG_024 = 1024,
+    REG_025 = 1025,
+    REG_026 = 1026,
+    REG_027 = 1027,
+    REG_028 = 1028,
+    REG_030 = 1030,
+    REG_031 = 1031,
+    REG_032 = 1032,
+    REG_033 = 1033,
+    REG_034 = 1034,
+    REG_035 = 1035,
+    REG_036 = 1036,
+    REG_037 = 1037,
+    REG_040 = 1040,
+    REG_044 = 1044,
+    REG_048 = 1048,
+    REG_052 = 1052,
+    REG_053 = 1053,
+    REG_054 = 1054,
+    REG_055 = 1055,
+    REG_056 = 1056,
+    REG_068 = 1068,
+    REG_070 = 1070,
+    REG_074 = 1074,
+    REG_076 = 1076,
+    REG_102 = 1102,
+    REG_103 = 1103,
+    REG_121 = 1121,
+    REG_128 = 1128,
+    REG_129 = 1129,
+    REG_130 = 1130,
+    REG_131 = 1131,
+    REG_132 = 1132,
+    REG_135 = 1135,
+    REG_136 = 1136,
+    REG_137 = 1137,
+    REG_139 = 1139,
+    REG_140 = 1140,
+    REG_143 = 1143,
+    REG_144 = 1144,
+    REG_148 = 1148,
+    REG_200 = 1200,
+    REG_203 = 1203,
+    REG_204 = 1204,
+    OUT_020 = 2020,
+    OUT_022 = 2022,
+    OUT_023 = 2023,
+    OUT_024 = 2024,
+    OUT_046 = 2046,
+    OUT_056 = 2056,
+    OUT_060 = 2060,
+    OUT_061 = 2061,
+    OUT_062 = 2062,
+    OUT_063 = 2063,
+    OUT_064 = 2064,
+    OUT_065 = 2065,
+    OUT_066 = 2066,
+    OUT_067 = 2067,
+    OUT_068 = 2068,
+    OUT_070 = 2070,
+    OUT_071 = 2071,
+    OUT_080 = 2080,
+    OUT_091 = 2091,
+    OUT_093 = 2093,
+    OUT_111 = 2111,
+    OUT_113 = 2113,
+    PKT_010 = 3010,
+    PKT_012 = 3012,
+    PKT_013 = 3013,
+    PKT_015 = 3015,
+    PKT_033 = 3033,
+    PKT_036 = 3036,
+    PKT_037 = 3037,
+    PKT_052 = 3052,
+    PKT_070 = 3070,
+    PKT_076 = 3076,
+    PKT_077 = 3077,
+    PKT_078 = 3078,
+    PKT_089 = 3089,
+    PKT_090 = 3090,
+    PKT_103 = 3103,
+    PKT_104 = 3104,
+    PKT_109 = 3109,
+    PKT_110 = 3110,
+    PKT_131 = 3131,
+    PKT_134 = 3134,
+    PKT_135 = 3135,
+    PKT_142 = 3142,
+    PKT_173 = 3173,
+    PKT_255 = 3255,
+    PKT_273 = 3273,
+    PKT_278 = 3278,
+    PKT_303 = 3303,
+    PKT_340 = 3340,
+    PKT_344 = 3344,
+    PKT_347 = 3347,
+    GEN_006 = 4006,
+    GEN_010 = 4010,
+    GEN_011 = 4011,
+    GEN_020 = 4020,
+    GEN_090 = 4090,
+    GEN_100 = 4100,
+    GEN_101 = 4101,
+    GEN_105 = 4105,
+    GEN_120 = 4120,
+    GEN_122 = 4122,
+    GEN_125 = 4125,
+    GEN_170 = 4170,
+    GEN_171 = 4171,
+    GEN_172 = 4172,
+    GEN_174 = 4174,
+    GEN_176 = 4176,
+    GEN_202 = 4202,
+    GEN_203 = 4203,
+    GEN_206 = 4206,
+    GEN_211 = 4211,
+    GEN_214 = 4214,
+    GEN_217 = 4217,
+    GEN_227 = 4227,
+    GEN_235 = 4235,
+    GEN_236 = 4236,
+    GEN_237 = 4237,
+    GEN_245 = 4245,
+    GEN_300 = 4300,
+    GEN_302 = 4302,
+    GEN_320 = 4320,
+    GEN_321 = 4321,
+    GEN_342 = 4342,
+    GEN_344 = 4344,
+    PRG_128 = 5128,
+    PRG_165 = 5165,
+    PRG_166 = 5166,
+    PRG_170 = 5170,
+    PRG_174 = 5174,
 };
 
 /// What the rule demands: "X must ..." or "X must not ...", the text of a violation.
@@ -843,7 +831,7 @@ struct rule_id {
 
     constexpr explicit rule_id(rule broken) noexcept {
         auto const number = underlying(broken);
-        if (number < detail::reg) { return; }
+        if (number < 1000) { return; }
         char const families[][4] = {"REG", "OUT", "PKT", "GEN", "PRG"};
         for (unsigned i = 0; i < 3; ++i) { letters[i] = families[(number / 1000U - 1U) % 5U][i]; }
         letters[3] = '-';
@@ -20931,56 +20919,59 @@ struct opcode_class {
 
 namespace detail {
 
-constexpr auto form_of(char letter) noexcept -> opcode_form {
-    switch (letter) {
-        case '.': return {};
-        case 'p': return {.is_prefix = true};
-        case 'm': return {.has_modrm = true};
-        case 'r': return {.has_modrm = true, .is_register_only = true};
-        case 'M': return {immediate::bits_8, true};
-        case 'Z': return {immediate::operand, true};
-        case 't': return {immediate::test_8, true};
-        case 'T': return {immediate::test, true};
-        case 'b': return {immediate::bits_8};
-        case 'w': return {immediate::bits_16};
-        case 'e': return {immediate::bits_24};
-        case 'z': return {immediate::operand};
-        case 'v': return {immediate::wide};
-        case 'o': return {immediate::address};
-        case 'f': return {immediate::pointer};
-        case 'j': return {immediate::relative_8};
-        case 'J': return {immediate::relative};
-        default: return {.is_defined = false};
-    }
-}
+template <class Value>
+struct of_letter {
+    char letter;
+    Value value;
+};
+inline constexpr of_letter<opcode_form> form_rows[] = {
+    {'.', {}},
+    {'p', {.is_prefix = true}},
+    {'m', {.has_modrm = true}},
+    {'r', {.has_modrm = true, .is_register_only = true}},
+    {'M', {immediate::bits_8, true}},
+    {'Z', {immediate::operand, true}},
+    {'t', {immediate::test_8, true}},
+    {'T', {immediate::test, true}},
+    {'b', {immediate::bits_8}},
+    {'w', {immediate::bits_16}},
+    {'e', {immediate::bits_24}},
+    {'z', {immediate::operand}},
+    {'v', {immediate::wide}},
+    {'o', {immediate::address}},
+    {'f', {immediate::pointer}},
+    {'j', {immediate::relative_8}},
+    {'J', {immediate::relative}},
+    {'x', {.is_defined = false}},
+};
 
-constexpr auto class_of(char letter) noexcept -> opcode_class {
+struct class_rows {
     using enum instruction_class;
-    switch (letter) {
-        case '?': return {other, true, true};
-        case 'x': return {other, false};
-        case 'c': return {conditional};
-        case 'd': return {direct_jump};
-        case 'k': return {direct_call};
-        case 'r': return {near_return};
-        case 'J': return {far_jump, false};
-        case 'K': return {far_call, false};
-        case 'R': return {far_return};
-        case 'I': return {iret};
-        case 'n': return {software_interrupt};
-        case 'o': return {software_interrupt, false};
-        case 'h': return {hlt};
-        case 'i': return {interrupt_flag};
-        case 's': return {syscall};
-        case 't': return {sysret};
-        case 'e': return {sysenter};
-        case 'q': return {sysexit};
-        case 'g': return {getsec};
-        case 'w': return {wrmsr};
-        case 'm': return {rsm};
-        default: return {};
-    }
-}
+    static constexpr of_letter<opcode_class> all[] = {
+        {'.', {}},
+        {'?', {other, true, true}},
+        {'x', {other, false}},
+        {'c', {conditional}},
+        {'d', {direct_jump}},
+        {'k', {direct_call}},
+        {'r', {near_return}},
+        {'J', {far_jump, false}},
+        {'K', {far_call, false}},
+        {'R', {far_return}},
+        {'I', {iret}},
+        {'n', {software_interrupt}},
+        {'o', {software_interrupt, false}},
+        {'h', {hlt}},
+        {'i', {interrupt_flag}},
+        {'s', {syscall}},
+        {'t', {sysret}},
+        {'e', {sysenter}},
+        {'q', {sysexit}},
+        {'g', {getsec}},
+        {'w', {wrmsr}},
+        {'m', {rsm}},
+    };
+};
 
 /// Sets the members for `decode_common`, of a defined opcode.
 constexpr auto with_bytes(opcode_form form) noexcept -> opcode_form {
@@ -21014,11 +21005,11 @@ struct letter_tables {
     opcode_class classes[letter_count] = {};
 
     constexpr letter_tables() noexcept {
-        for (unsigned i = 0; i < letter_count; ++i) {
-            auto const letter = static_cast<char>(first_letter + i);
-            auto const form = form_of(letter);
-            forms[i] = form.is_defined ? with_bytes(form) : form;
-            classes[i] = with_common(class_of(letter));
+        for (auto const& [letter, form] : form_rows) {
+            forms[letter - first_letter] = form.is_defined ? with_bytes(form) : form;
+        }
+        for (auto const& [letter, info] : class_rows::all) {
+            classes[letter - first_letter] = with_common(info);
         }
     }
 };

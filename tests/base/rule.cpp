@@ -146,22 +146,6 @@ TEST_CASE("ids of all five families") {
     });
 }
 
-TEST_CASE("the base of a family is its rule 000") {
-    CHECK_TWICE([](auto value) {
-        auto const first = [](uint16_t number) { return rule_id{static_cast<rule>(number)}; };
-        return first(value(detail::reg)).view() == text{"REG"
-                                                        "-000"} &&
-               first(value(detail::out)).view() == text{"OUT"
-                                                        "-000"} &&
-               first(value(detail::pkt)).view() == text{"PKT"
-                                                        "-000"} &&
-               first(value(detail::gen)).view() == text{"GEN"
-                                                        "-000"} &&
-               first(value(detail::prg)).view() == text{"PRG"
-                                                        "-000"};
-    });
-}
-
 TEST_CASE("rule::none and numbers below all families have the id none") {
     CHECK_TWICE([](auto value) {
         return rule_id{value(rule::none)}.view() == text{"none"} &&

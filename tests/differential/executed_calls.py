@@ -14,6 +14,7 @@ not certain either. `doubt` counts all these.
 """
 
 import collections
+import itertools
 
 ROOT, CALL, EVENT = "root", "call", "event"
 NEVER = 1 << 64
@@ -40,6 +41,36 @@ class Stack:
         self.number = number
         self.owner = None  # the thread that was last on it
         self.suspended = []  # frames that a load of RSP has left: (low, rsp, frames)
+
+
+# ADD, LEA and SUB of a number and RSP, and the number of bytes of the number.
+ADDS_TO_RSP = ((b"\x48\x83\xc4", 1), (b"\x48\x81\xc4", 4), (b"\x48\x8d\x64\x24", 1),
+               (b"\x48\x8d\xa4\x24", 4))
+SUBTRACTS_FROM_RSP = ((b"\x48\x83\xec", 1), (b"\x48\x81\xec", 4))
+
+
+def added_to_rsp(code):
+    """What an instruction adds to RSP; 0: it is none of these."""
+    for sign, forms in ((1, ADDS_TO_RSP), (-1, SUBTRACTS_FROM_RSP)):
+        for opcode, size in forms:
+            if code.startswith(opcode):
+                number = code[len(opcode):len(opcode) + size]
+                return sign * int.from_bytes(number, "little", signed=True)
+    return 0
+
+
+def has_executed(executed, at, what, code):
+    """A signal handler was entered after an instruction that is no branch. Whether it had executed,
+    or raised a fault: by where the code continues on the same stack. Code that does not continue
+    has raised one."""
+    rip, rsp = executed[at]
+    moves = {0, 8, -8, added_to_rsp(code)}
+    for next_rip, next_rsp in itertools.islice(executed, at + 1, None):
+        if next_rip == rip and next_rsp == rsp:
+            return False
+        if rip < next_rip <= rip + 15 and (what == "loads" or next_rsp - rsp in moves):
+            return True
+    return False
 
 
 class Calls:
@@ -175,8 +206,8 @@ class Calls:
             else:
                 is_event = not 0 < moved <= 15
             leaf = image.function(rip)
-            if is_event and what in ("other", "loads", "repeated"):
-                # The instruction has not executed: it faulted.
+            if is_event and what in ("other", "loads", "repeated") and (
+                    not has_executed(executed, at, what, image.code(rip, 15))):
                 self.enter_handler(next_rip, rsp, next_rsp)
                 key, key_doubt = self.key()
                 continue

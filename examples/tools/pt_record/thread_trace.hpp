@@ -205,9 +205,10 @@ public:
     }
     /// Shows that code has changed, by an interrupt before the instruction at `ip`.
     void mark(std::uint64_t ip) { deliver({.at = ip, .to = ip}); }
-    /// The thread ends before the instruction at `ip`.
+    /// The thread ends before the instruction at `ip`, in a kernel that interrupted it.
     void finish_at(std::uint64_t ip) {
-        on(action::sequential{ip});
+        on(action::kernel_visit{
+            .at = ip, .cause = action::kernel_visit::reason::interrupt, .returns = false});
         state.unit.stop(file);
     }
     /// The thread ends in the kernel, which the last instruction of the block called.

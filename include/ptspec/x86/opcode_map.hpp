@@ -46,56 +46,59 @@ struct opcode_class {
 
 namespace detail {
 
-constexpr auto form_of(char letter) noexcept -> opcode_form {
-    switch (letter) {
-        case '.': return {};
-        case 'p': return {.is_prefix = true};
-        case 'm': return {.has_modrm = true};
-        case 'r': return {.has_modrm = true, .is_register_only = true};
-        case 'M': return {immediate::bits_8, true};
-        case 'Z': return {immediate::operand, true};
-        case 't': return {immediate::test_8, true};
-        case 'T': return {immediate::test, true};
-        case 'b': return {immediate::bits_8};
-        case 'w': return {immediate::bits_16};
-        case 'e': return {immediate::bits_24};
-        case 'z': return {immediate::operand};
-        case 'v': return {immediate::wide};
-        case 'o': return {immediate::address};
-        case 'f': return {immediate::pointer};
-        case 'j': return {immediate::relative_8};
-        case 'J': return {immediate::relative};
-        default: return {.is_defined = false};
-    }
-}
+template <class Value>
+struct of_letter {
+    char letter;
+    Value value;
+};
+inline constexpr of_letter<opcode_form> form_rows[] = {
+    {'.', {}},
+    {'p', {.is_prefix = true}},
+    {'m', {.has_modrm = true}},
+    {'r', {.has_modrm = true, .is_register_only = true}},
+    {'M', {immediate::bits_8, true}},
+    {'Z', {immediate::operand, true}},
+    {'t', {immediate::test_8, true}},
+    {'T', {immediate::test, true}},
+    {'b', {immediate::bits_8}},
+    {'w', {immediate::bits_16}},
+    {'e', {immediate::bits_24}},
+    {'z', {immediate::operand}},
+    {'v', {immediate::wide}},
+    {'o', {immediate::address}},
+    {'f', {immediate::pointer}},
+    {'j', {immediate::relative_8}},
+    {'J', {immediate::relative}},
+    {'x', {.is_defined = false}},
+};
 
-constexpr auto class_of(char letter) noexcept -> opcode_class {
+struct class_rows {
     using enum instruction_class;
-    switch (letter) {
-        case '?': return {other, true, true};
-        case 'x': return {other, false};
-        case 'c': return {conditional};
-        case 'd': return {direct_jump};
-        case 'k': return {direct_call};
-        case 'r': return {near_return};
-        case 'J': return {far_jump, false};
-        case 'K': return {far_call, false};
-        case 'R': return {far_return};
-        case 'I': return {iret};
-        case 'n': return {software_interrupt};
-        case 'o': return {software_interrupt, false};
-        case 'h': return {hlt};
-        case 'i': return {interrupt_flag};
-        case 's': return {syscall};
-        case 't': return {sysret};
-        case 'e': return {sysenter};
-        case 'q': return {sysexit};
-        case 'g': return {getsec};
-        case 'w': return {wrmsr};
-        case 'm': return {rsm};
-        default: return {};
-    }
-}
+    static constexpr of_letter<opcode_class> all[] = {
+        {'.', {}},
+        {'?', {other, true, true}},
+        {'x', {other, false}},
+        {'c', {conditional}},
+        {'d', {direct_jump}},
+        {'k', {direct_call}},
+        {'r', {near_return}},
+        {'J', {far_jump, false}},
+        {'K', {far_call, false}},
+        {'R', {far_return}},
+        {'I', {iret}},
+        {'n', {software_interrupt}},
+        {'o', {software_interrupt, false}},
+        {'h', {hlt}},
+        {'i', {interrupt_flag}},
+        {'s', {syscall}},
+        {'t', {sysret}},
+        {'e', {sysenter}},
+        {'q', {sysexit}},
+        {'g', {getsec}},
+        {'w', {wrmsr}},
+        {'m', {rsm}},
+    };
+};
 
 /// Sets the members for `decode_common`, of a defined opcode.
 constexpr auto with_bytes(opcode_form form) noexcept -> opcode_form {
@@ -129,11 +132,11 @@ struct letter_tables {
     opcode_class classes[letter_count] = {};
 
     constexpr letter_tables() noexcept {
-        for (unsigned i = 0; i < letter_count; ++i) {
-            auto const letter = static_cast<char>(first_letter + i);
-            auto const form = form_of(letter);
-            forms[i] = form.is_defined ? with_bytes(form) : form;
-            classes[i] = with_common(class_of(letter));
+        for (auto const& [letter, form] : form_rows) {
+            forms[letter - first_letter] = form.is_defined ? with_bytes(form) : form;
+        }
+        for (auto const& [letter, info] : class_rows::all) {
+            classes[letter - first_letter] = with_common(info);
         }
     }
 };

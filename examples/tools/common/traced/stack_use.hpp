@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 
 namespace traced {
 
@@ -86,19 +87,38 @@ private:
     unsigned keeps_ = 1U << rbp;  ///< registers with an address in the stack
 };
 
-/// What a function with this code does with the stack pointer before a branch at an address, if it
-/// executes in the order of the code. `unknown`: the code does not have the address.
+/// What a function with this code does with the stack pointer before a branch at an address: on the
+/// way there in the order of the code. After a RET or JMP the way comes over the first jump from
+/// above, if there is one. `unknown`: the code does not have the address.
 inline auto stack_use_at(code_part const& code, std::uint64_t address) -> flow::stack_use {
+    using enum x86::instruction_class;
     auto const size = address - code.address;
     if (size >= code.bytes.size()) { return flow::stack_use::unknown; }
     auto const width = code.is_64_bit ? x86::code_width::bits_64 : x86::code_width::bits_32;
     stack_loads loads{code.is_64_bit};
     auto last = stack_load::none;
-    for (std::size_t at = 0; at < size;) {
+    bool has_way = true;
+    std::map<std::uint64_t, stack_load> jumps;  // by target: what was loaded before
+    for (std::size_t at = 0;;) {
+        if (auto const jump = jumps.find(at); !has_way && jump != jumps.end()) {
+            last = jump->second;
+            has_way = true;
+        }
+        if (at >= size) { break; }
         auto const one = x86::decode(code.bytes.from(at), width);
         std::size_t const length = one ? one.instruction.length : 1;
-        auto const load = one ? loads.take(code.bytes.from(at).first(length)) : stack_load::none;
-        if (load != stack_load::none) { last = load; }
+        if (one) {
+            auto const load = loads.take(code.bytes.from(at).first(length));
+            if (load != stack_load::none) { last = load; }
+            auto const kind = one.instruction.kind;
+            if (kind == conditional || kind == direct_jump) {
+                jumps.try_emplace(x86::target_of(one.instruction, at, width), last);
+            }
+            if (kind == direct_jump || kind == indirect_jump || kind == near_return) {
+                last = stack_load::none;
+                has_way = false;
+            }
+        }
         at += length;
     }
     return last == stack_load::other ? flow::stack_use::switches : flow::stack_use::keeps;

@@ -72,6 +72,23 @@ TEST_CASE("the last load of RSP before a branch says what the code does") {
     CHECK(use_of({0xB8, 0x48, 0x89, 0xF4, 0x00, 0xC3}, 0x1005) == stack_use::keeps);
 }
 
+TEST_CASE("what follows a RET or JMP has the loads before the jump that leads there") {
+    // JE 100A; MOV RSP, RBX; CALL [RDI]; JMP RAX; at 100A NOP; JMP RDI
+    bytes const around{0x74, 0x08, 0x48, 0x89, 0xDC, 0xFF, 0x17,
+                       0x90, 0xFF, 0xE0, 0x90, 0xFF, 0xE7};
+    CHECK(use_of(around, 0x1008) == stack_use::switches);
+    CHECK(use_of(around, 0x100B) == stack_use::keeps);
+    // MOV RSP, RBX; JE 1008; NOP; RET; NOP; at 1008 JMP RDI
+    bytes const shared{0x48, 0x89, 0xDC, 0x74, 0x03, 0x90, 0xC3, 0x90, 0xFF, 0xE7};
+    CHECK(use_of(shared, 0x1006) == stack_use::switches);
+    CHECK(use_of(shared, 0x1008) == stack_use::switches);
+    // NOP; RET; MOV RSP, RBX; RET: entered by a jump table
+    bytes const by_table{0x90, 0xC3, 0x48, 0x89, 0xDC, 0xC3};
+    CHECK(use_of(by_table, 0x1005) == stack_use::switches);
+    // MOV RSP, RBX; RET; JMP RDI: no way is known
+    CHECK(use_of({0x48, 0x89, 0xDC, 0xC3, 0xFF, 0xE7}, 0x1004) == stack_use::keeps);
+}
+
 TEST_CASE("code that is not there has an unknown use") {
     CHECK(use_of({0x90, 0xC3}, 0x1002) == stack_use::unknown);
     CHECK(use_of({0x90, 0xC3}, 0xFFF) == stack_use::unknown);
