@@ -8,8 +8,8 @@ shows.
     calls.py --self-test
 
 FOLDER gets the programs of programs/calls, N of random_calls.py (20), and their recordings. PATH is
-the directory of pt_record, its plugin, pt_flow and pt_dump, or one of them; `tests/run --build
-pt_record pt_flow pt_dump` puts them into build/bin. `--few` checks one program of each kind,
+the directory of pt_record, its plugin, pt_flow, pt_dump and timeline, or one of them; `tests/run
+--build pt_record pt_flow pt_dump timeline` puts them into build/bin. `--few` checks one program of each kind,
 `--only` those whose name and flags match. `--self-test` compares what executed_log.py knows of
 instructions with objdump.
 
@@ -28,6 +28,7 @@ For each thread is compared:
   calls   pt_flow --calls: the functions in the order of their calls, their depth, the instructions
           of each call, what is a tail call; up to where the log is not certain, as at a switch
   bars    pt_dump --chrome-trace --calls: function and instructions of each call
+  page    the same of timeline --calls; not where a page has no room for each call
 The numbers in the table are those of wrong instructions, lines or bars; `-` is not compared. `~`
 marks what is no failure.
 
@@ -47,13 +48,14 @@ import time
 import traceback
 from concurrent.futures import ProcessPoolExecutor
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "differential"), str(ROOT / "tests" / "support")]
 import executed_calls  # noqa: E402
 import executed_log  # noqa: E402
 import random_calls  # noqa: E402
+import timeline_page  # noqa: E402
 from executed_log import plain  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "tests" / "differential" / "programs" / "calls"
 OPTIONS = [[], ["--ctl", "noretcomp"], ["--ctl", "tsc,mtc=3,cyc"], ["--ctl", "psb=2K"]]
 CLANG = next((name for name in ("clang-19", "clang") if shutil.which(name)), None)
@@ -239,7 +241,8 @@ class Comparison:
     """The differences of a thread: counts, and the first of each kind."""
 
     def __init__(self):
-        self.wrong = {"leaf": 0, "caller": 0, "stack": 0, "depth": 0, "calls": None, "bars": None}
+        self.wrong = {"leaf": 0, "caller": 0, "stack": 0, "depth": 0, "calls": None, "bars": None,
+                      "page": None}
         self.first = {}
         self.has_switches = False
 
@@ -336,10 +339,10 @@ class Comparison:
                 return self.note("calls", len(truth) - i, f"line {i + 1}: {line_text(*one)}, "
                                  f"not {line_text(*wanted)}")
 
-    def bars(self, truth, got):
-        self.wrong["bars"] = 0
+    def bars(self, kind, truth, got):
+        self.wrong[kind] = self.wrong[kind] or 0
         missing = truth - got
-        self.note("bars", sum(missing.values()),
+        self.note(kind, sum(missing.values()),
                   ", ".join(f"{name} {count}: {got[name, count]} not {truth[name, count]}"
                             for name, count in list(missing)[:3]))
 
@@ -357,6 +360,19 @@ def bars_of(text, names):
         if one["ph"] == "X" and "instructions" in one.get("args", {}):
             of = found.setdefault(threads.get(one["pid"], one["pid"]), collections.Counter())
             of[names(one["name"]), one["args"]["instructions"]] += one["args"].get("calls", 1)
+    return found
+
+
+def page_bars_of(text, names):
+    """The same of a page of timeline; None: calls are merged."""
+    page = timeline_page.data_of(text)
+    found = {}
+    for i, stream in enumerate(page["streams"]):
+        if stream["calls"]["resolution"] != 0 or stream["calls"]["left_out"] != 0:
+            return None
+        for label, bars in timeline_page.calls_of(page, i).items():
+            found.setdefault(int(label.split("/")[1]), collections.Counter()).update(
+                (names(one["name"]), one["instructions"]) for one in bars)
     return found
 
 
@@ -457,6 +473,7 @@ def compare(name, folder, raw, data, tools):
         return found, f"{sum(leaves.values())}"
     lines = calls_of(run([tools / "pt_flow", "--calls", raw]).stdout, names)
     bars = bars_of(run([tools / "pt_dump", "--chrome-trace", "--calls", data]).stdout, names)
+    page_bars = page_bars_of(run([tools / "timeline", "--calls", "-o", "-", data]).stdout, names)
     stacks = []
     for log in logs[1:] + logs[:1]:  # what threads have left, main() may continue
         thread = int(log.suffix[1:])
@@ -484,7 +501,9 @@ def compare(name, folder, raw, data, tools):
         closed = collections.Counter((one[1], one[2]) for one in certain
                                      if one[2] is not None and one[0] < 250)
         if name != "nested_functions":  # perf.data has no code of the stack
-            found.bars(closed, bars.get(thread, collections.Counter()))
+            found.bars("bars", closed, bars.get(thread, collections.Counter()))
+            if page_bars is not None:
+                found.bars("page", closed, page_bars.get(thread, collections.Counter()))
     return found, f"{total}" + (f", {switches} switches" if switches else "") + (
         f", {doubts} in doubt" if doubts else "")
 
@@ -570,7 +589,7 @@ def main():
     folder = options.folder.resolve()
     jobs = [(name, flags, OPTIONS[i % len(OPTIONS)], folder / f"{i}_{name}", tools, options.keep)
             for i, (name, flags) in enumerate(wanted)]
-    kinds = ("leaf", "caller", "stack", "depth", "calls", "bars")
+    kinds = ("leaf", "caller", "stack", "depth", "calls", "bars", "page")
     print(f"{'program':62}" + "".join(f"{kind:>8}" for kind in kinds) + "  instructions")
     failed = skipped = 0
     sums = collections.Counter()

@@ -239,7 +239,7 @@ class KnownPrograms(ToolFolder):
                  tsc(FIRST + 100_050) + tip(0x2000))
         bars = self.bars("--binary", binary, self.file("trace", trace))
         self.assertEqual([(one["name"], one["time"]) for one in bars],
-                         [("f0", (0, 100_050)), ("f1", (3, 7))])
+                         [("f0", (0, 100_050)), ("f1", (3, 7)), ("[syscall]", (8, 100_000))])
 
     def test_a_pipe_and_several_pieces_of_code(self):
         program = random_program(random.Random(3))
@@ -401,7 +401,7 @@ class PerfData(ToolFolder):
                 self.assertEqual([(one["level"], one["name"], one["instructions"])
                                   for one in bars],
                                  [(0, "f0", times * calls[0][2])] +
-                                 [one[:3] for one in calls[1:]] * times)
+                                 [*(one[:3] for one in calls[1:]), (1, "[unknown]", 0)] * times)
 
     def test_the_files_are_below_a_directory(self):
         program = random_program(random.Random(7))

@@ -348,6 +348,7 @@ private:
         fields.number(one.kind == calls::bar_kind::gap ? "gaps" : "calls", one.count);
         if (one.kind == calls::bar_kind::system_call) { fields.string("kind", "system call"); }
         if (one.kind == calls::bar_kind::event) { fields.string("kind", "event"); }
+        if (one.kind == calls::bar_kind::stopped) { fields.string("kind", "not traced"); }
         if (one.is_unsure) { fields.string("end", "uncertain: packets were lost"); }
         finish_args();
         out_.line_done();

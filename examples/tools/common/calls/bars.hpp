@@ -33,14 +33,20 @@ enum class bar_kind : std::uint8_t {
     before,     ///< a function whose call was not traced: before the trace, or in a gap
     gap,        ///< it is not known what was executed
     tail_call,  ///< a function to which its caller jumped, in the frame of the caller
+    stopped,    ///< tracing was disabled, as in the kernel where only user code is traced
 };
+
+/// Whether a bar is that of a function.
+constexpr auto is_function(bar_kind kind) -> bool {
+    return kind != bar_kind::gap && kind != bar_kind::stopped;
+}
 
 /// A call, or several that follow each other at the same level.
 struct bar {
     moment begin{};
     moment end{};
     std::uint64_t function = 0;  ///< its address; of several calls, that of the longest; of a gap,
-                                 ///< a flow::gap_reason
+                                 ///< a flow::gap_reason; stopped: a flow::stop_reason
     std::uint64_t replaced = 0;  ///< of a tail call, the function that jumped
     std::uint64_t longest = 0;   ///< the size of the longest call
     std::uint64_t instructions = 0;  ///< with those of the functions it calls
@@ -75,7 +81,7 @@ public:
     /// Calls within this number of instructions and ticks are merged; 0: no calls are.
     [[nodiscard]] auto resolution() const -> std::uint64_t { return resolution_; }
     [[nodiscard]] auto left_out() const -> std::uint64_t { return left_out_; }
-    /// The bars that `pass_on` gave away, without gaps.
+    /// The bars of functions that `pass_on` gave away.
     [[nodiscard]] auto passed_on() const -> std::uint64_t { return passed_on_; }
 
     /// Sorts the bars by lane and begin, callers before what they call, and merges if there are too
@@ -115,7 +121,7 @@ public:
                 kept += one.is_open ? 0 : 1;
                 rest.push_back(one);
             } else {
-                passed_on_ += one.kind == bar_kind::gap ? 0 : 1;
+                passed_on_ += is_function(one.kind) ? 1 : 0;
                 take(one);
             }
         }

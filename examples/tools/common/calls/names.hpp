@@ -3,6 +3,7 @@
 
 // The names of the functions of bars.
 
+#include "frame_names.hpp"
 #include "recorder.hpp"
 #include "../event_names.hpp"
 #include "../traced/processes.hpp"
@@ -27,11 +28,14 @@ inline auto name_of_function(std::uint64_t address, traced::symbols const& names
     return place.empty() ? tool::hex(address) : shortened(std::move(place));
 }
 
-/// The name of a bar's function, or its place or address, or what a gap is.
+/// The name of a bar's function, or its place or address, or what a gap or stop is.
 inline auto name_of(bar const& one, traced::symbols const& names) -> std::string {
     if (one.kind == bar_kind::gap) {
         if (one.function == missing_trace) { return "missing trace"; }
         return std::string{events::name_of_gap(static_cast<flow::gap_reason>(one.function))};
+    }
+    if (one.kind == bar_kind::stopped) {
+        return std::string{name_of(static_cast<flow::stop_reason>(one.function))};
     }
     auto name = name_of_function(one.function, names);
     if (one.kind != bar_kind::tail_call) { return name; }

@@ -151,7 +151,7 @@ public:
         made.bytes = bytes;
         made.printed = bars_.passed_on();
         for (auto const& one : bars_.all()) {
-            made.printed += one.kind != bar_kind::gap && !one.is_unwanted ? 1U : 0U;
+            made.printed += is_function(one.kind) && !one.is_unwanted ? 1U : 0U;
         }
         bool const is_part = part_.first != 0 || part_.last != ~std::uint64_t{0};
         made.executed(count_, made.printed != 0 || !is_part);
@@ -218,6 +218,7 @@ private:
         bool has_returned = false;  ///< the function that executes called the one before
         moment first{};
         bool is_stopped = false;
+        bool stop_has_bar = false;
     };
     /// The begin or the end of a bar, whose time, and maybe whose offset, is not known yet.
     struct pending {
@@ -291,10 +292,7 @@ private:
     }
     void add_call(lane& in, flow::call const& one) {
         auto const& frame = one.frame;
-        if (frame.kind == flow::frame_kind::stopped) {
-            in.is_stopped = true;
-            return;
-        }
+        if (frame.kind == flow::frame_kind::stopped) { return open_stop(in, frame.why); }
         bool const is_root = frame.kind == flow::frame_kind::unseen && in.open.empty();
         if (is_root && in.above == 0) { return open_before(in, frame.to); }
         auto const level = level_above(in);
@@ -304,6 +302,13 @@ private:
             return;
         }
         open(in, frame.to, level, kind_of(frame.kind)).replaced = frame.replaced;
+        set_place(in, false);
+    }
+    void open_stop(lane& in, flow::stop_reason why) {
+        in.is_stopped = true;
+        in.stop_has_bar = !in.open.empty() && in.above == 0 && level_above(in) < max_levels - 1;
+        if (!in.stop_has_bar) { return; }
+        open(in, static_cast<std::uint64_t>(why), level_above(in), bar_kind::stopped);
         set_place(in, false);
     }
     [[nodiscard]] static auto kind_of(flow::frame_kind kind) -> bar_kind {
@@ -316,8 +321,9 @@ private:
         }
     }
     void leave(lane& in, flow::call_return const& one) {
-        if (in.is_stopped) {  // a stop has no bar
+        if (in.is_stopped) {
             in.is_stopped = false;
+            if (in.stop_has_bar) { close_last(in); }
             return;
         }
         in.has_returned = one.from != 0 && !one.is_tail_call;

@@ -11,7 +11,7 @@ namespace timeline {
 inline constexpr std::string_view script_of_calls = R"js(
 const call_height = 16, max_levels = 32;
 const call_kinds = ['call', 'system call', 'interrupt or exception', 'its call was not traced',
-  'not known', 'tail call'];
+  'not known', 'tail call', 'not traced'];
 
 /** Positions have units of 1/1024. Times begin at `shift`. */
 function load_calls(s, shift) {
@@ -158,7 +158,7 @@ function draw_calls(row, frame) {
         context.fillStyle = hatching(context);
         context.fillRect(left, top, right - left, row.y + row.height - top);
       } else {
-        context.fillStyle = `hsl(${s.calls.colours[lane.name[i]]} ` +
+        context.fillStyle = kind === 6 ? colours.off : `hsl(${s.calls.colours[lane.name[i]]} ` +
           `${lane.count[i] === 1 ? colours.hue_s : '24%'} ${colours.call_l})`;
         context.fillRect(left, top, right - left, call_height - 1);
         if (is_unsure(lane, i) && right - left > 3) {
@@ -187,8 +187,9 @@ function draw_calls(row, frame) {
         call_label(context, text, left, right, middle);
         continue;
       }
-      context.fillStyle = colours.hue_text;
+      context.fillStyle = kind === 6 ? colours.text : colours.hue_text;
       const used = call_label(context, text, left, right, middle);
+      if (kind === 6) { continue; }
       const more = instructions_text(lane.instructions[i]);
       if (used && right - left - used > context.measureText(more).width + 26) {
         context.globalAlpha = .85;
@@ -219,10 +220,11 @@ function describe_call(s, lane, i) {
     rows.push(['Not known', s.calls.names[lane.name[i]]]);
     if (count > 1) { rows.push(['Gaps', grouped(count)]); }
   } else {
-    rows.push([is_mixed(lane, i) ? 'Longest' : 'Function', s.calls.names[lane.name[i]]]);
-    if (kind !== 0) { rows.push(['Kind', call_kinds[kind]]); }
+    const title = is_mixed(lane, i) ? 'Longest' : kind === 6 ? 'Not traced' : 'Function';
+    rows.push([title, s.calls.names[lane.name[i]]]);
+    if (kind !== 0 && kind !== 6) { rows.push(['Kind', call_kinds[kind]]); }
     if (count > 1) { rows.push(['Calls', grouped(count)]); }
-    rows.push(['Instructions', grouped(lane.instructions[i])]);
+    if (kind !== 6) { rows.push(['Instructions', grouped(lane.instructions[i])]); }
   }
   if (s.place.time) {
     const {begin, end} = lane.place.own;
