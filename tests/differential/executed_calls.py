@@ -61,8 +61,7 @@ def added_to_rsp(code):
 
 def has_executed(executed, at, what, code):
     """A signal handler was entered after an instruction that is no branch. Whether it had executed,
-    or raised a fault: by where the code continues on the same stack. Code that does not continue
-    has raised one."""
+    or is executed later: by where the code continues on the same stack."""
     rip, rsp = executed[at]
     moves = {0, 8, -8, added_to_rsp(code)}
     for next_rip, next_rsp in itertools.islice(executed, at + 1, None):
@@ -74,9 +73,11 @@ def has_executed(executed, at, what, code):
 
 
 class Calls:
-    """What a thread executed. `stacks` has the stacks that other threads have left."""
+    """What a thread executed. `stacks` has the stacks that other threads have left. `has_faults`:
+    only faults interrupt an instruction that is no branch."""
 
-    def __init__(self, image, stacks=None):
+    def __init__(self, image, stacks=None, has_faults=True):
+        self.has_faults = has_faults
         self.image = image
         self.stacks = [] if stacks is None else stacks
         self.exact = collections.Counter()   # stack of functions: instructions
@@ -207,7 +208,8 @@ class Calls:
                 is_event = not 0 < moved <= 15
             leaf = image.function(rip)
             if is_event and what in ("other", "loads", "repeated") and (
-                    not has_executed(executed, at, what, image.code(rip, 15))):
+                    self.has_faults or not has_executed(executed, at, what, image.code(rip, 15))):
+                # The instruction has raised a fault.
                 self.enter_handler(next_rip, rsp, next_rsp)
                 key, key_doubt = self.key()
                 continue
