@@ -9,9 +9,9 @@ shows.
 
 FOLDER gets the programs of programs/calls, N of random_calls.py (20), and their recordings. PATH is
 the directory of pt_record, its plugin, pt_flow, pt_dump and timeline, or one of them; `tests/run
---build pt_record pt_flow pt_dump timeline` puts them into build/bin. `--few` checks one program of each kind,
-`--only` those whose name and flags match. `--self-test` compares what executed_log.py knows of
-instructions with objdump.
+--build pt_record pt_flow pt_dump timeline` puts them into build/bin. `--few` checks one program of
+each kind, `--only` those whose name and flags match. `--self-test` compares what executed_log.py
+knows of instructions with objdump.
 
 pt_record runs each program in QEMU, which logs in the same run RIP and RSP of each instruction.
 From these and from symbols executed_calls.py makes the truth. No code of ptspec has a part in it.

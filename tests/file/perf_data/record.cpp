@@ -37,6 +37,23 @@ TEST_CASE("the end of a record of the kernel is what sample_type names") {
     });
 }
 
+TEST_CASE("the bytes of one record of the kernel, as the data area of an event has them") {
+    CHECK_TWICE([](auto value) {
+        constexpr auto members = sample_type{}.with(sample_type::TID{true},
+                                                    sample_type::TIME{true});
+        auto const one = value(perf_record(2, 0, join(u64(9), u32(5), u32(6), u64(7))));
+        auto const got = kernel_record(one, members);
+        bool const right = got && got.type == record_type::lost && got.id.thread.tid == 6 &&
+                           got.id.time == 7 && got.body() == byte_view{one}.from(8).first(8);
+        // A SAMPLE has its members where others have a trailer.
+        auto const sample = kernel_record(value(perf_record(9, 0, u64(1))), members);
+        return right && sample && sample.id.has.raw == 0 &&
+               !kernel_record(value(perf_record(2, 0, u64(9))), members) &&   // no room for an id
+               !kernel_record(value(perf_record(70, 0, u64(9))), members) &&  // of perf
+               !kernel_record(byte_view{one}.first(31), members) && !kernel_record({}, members);
+    });
+}
+
 TEST_CASE("two types of records are compressed") {
     CHECK(is_compressed(record_type::compressed));
     CHECK(is_compressed(record_type::compressed2));

@@ -159,6 +159,17 @@ constexpr auto split_id(record& whole) noexcept -> read_error {
 
 }  // namespace detail
 
+/// A record of the kernel that no file has: the bytes of one record in the data area of an event.
+/// `event` is the `sample_type` of the event, which has `sample_id_all`. Empty if the bytes are no
+/// record of the kernel.
+[[nodiscard]] constexpr auto kernel_record(byte_view bytes, sample_type event) noexcept -> record {
+    auto made = detail::frame_at(bytes, 0).found;
+    if (!made || underlying(made.type) >= first_type_of_perf) { return {}; }
+    made.event = event;
+    bool const has_id = made.type != record_type::sample;
+    return !has_id || detail::split_id(made) == read_error::none ? made : record{};
+}
+
 // ------------------------------------------------------------------------------------ an event
 
 /// A `perf_event_attr` and the ids of its events. Members that the file lacks are 0.
