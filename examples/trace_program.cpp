@@ -17,13 +17,14 @@ struct branch_counter {
     trace::event_reader<> events{};
     unsigned long long branches = 0, gaps = 0;
 
-    void trace(byte_view chunk, uint64_t) {
-        (void)events.feed(chunk);
-        for (;;) {
-            auto const& one = events.next();
-            if (one.what == trace::event_type::need_input) { return; }
-            if (one.what == trace::event_type::branches) { branches += one.branches().count; }
-            if (one.what == trace::event_type::indirect_branch) { ++branches; }
+    void trace(perf_event::aux_bytes const& bytes) {
+        for (auto const part : bytes.parts) {
+            for ((void)events.feed(part);;) {
+                auto const& one = events.next();
+                if (one.what == trace::event_type::need_input) { break; }
+                if (one.what == trace::event_type::branches) { branches += one.branches().count; }
+                if (one.what == trace::event_type::indirect_branch) { ++branches; }
+            }
         }
     }
     void record(file::perf_data::record const&) {}

@@ -88,12 +88,37 @@ TEST_CASE("check refuses filters that do not fit or have a NUL") {
     });
 }
 
+TEST_CASE("the records of an opened event have a time, in a timed file only, and its id") {
+    CHECK_TWICE([](auto value) {
+        auto made = timed_session();
+        using is = sample_type;
+        auto const all = is{}.with(is::TID{true}, is::TIME{true}, is::IDENTIFIER{true});
+        auto const with = [&](is members, bool has_ids = true, uint32_t size = 128) {
+            auto changed = made;
+            changed.attr.size = size;
+            changed.attr.sample_type = members;
+            changed.attr.flags = attr_flags{}.with(attr_flags::sample_id_all{has_ids});
+            return check(changed);
+        };
+        bool const timed = with(value(all)) == error::none &&
+                           with(all.with(is::CPU{true})) == error::none &&
+                           with(all.with(is::TIME{false})) == error::bad_attr &&
+                           with(all.with(is::IDENTIFIER{false})) == error::bad_attr &&
+                           with(all.with(is::TID{false})) == error::bad_attr &&
+                           with(all, false) == error::bad_attr &&
+                           with(all, true, 136) == error::bad_attr;
+        made.clock = {};
+        return timed && with(all) == error::bad_attr &&
+               with(all.with(is::TIME{false})) == error::none;
+    });
+}
+
 TEST_CASE("each error has a sentence") {
-    for (std::uint8_t i = 0; i <= 9; ++i) {
+    for (std::uint8_t i = 0; i <= 11; ++i) {
         CHECK(!(describe(static_cast<error>(i)) == "unknown error"));
     }
     CHECK(describe(error::none) == "nothing is wrong");
-    CHECK(describe(static_cast<error>(10)) == "unknown error");
+    CHECK(describe(static_cast<error>(12)) == "unknown error");
 }
 
 TEST_CASE("the head of a timed file") {

@@ -365,6 +365,69 @@ TEST_CASE("a NUL in a name is refused") {
     });
 }
 
+namespace {
+
+/// A session with records of the kernel: threads, times, processors and ids.
+constexpr auto opened_session() -> session {
+    using is = sample_type;
+    auto made = timed_session();
+    made.attr.size = uint32_t{128};
+    made.attr.config = uint64_t{0x402};
+    made.attr.sample_type = is{}.with(is::TID{true}, is::TIME{true}, is::CPU{true},
+                                      is::IDENTIFIER{true});
+    made.attr.flags = attr_flags{}.with(attr_flags::sample_id_all{true},
+                                        attr_flags::context_switch{true});
+    return made;
+}
+/// A quadword of AUXTRACE_INFO.
+constexpr auto info_word(session const& of, std::size_t number) -> uint64_t {
+    room file;
+    writer to{of, file.buffer};
+    bool const begun{to.begin()};
+    return begun ? load_le64(file.buffer.written().from(256 + 16 + 8 * number).data()) : 99;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "records of an opened event are written whole, and those of the writer have its members") {
+    CHECK_TWICE([](auto value) {
+        auto const kernel = value(
+            test::perf_record(14, 0, join(u32(5), u32(6), u64(1000), u64(3), u64(77))));
+        auto const got = written(opened_session(), [&](auto& to) {
+            return bool{to.write_record(kernel)} &&
+                   bool{to.write(exit_record{.pid = 5, .tid = 6, .ptid = 6, .time = 9})} &&
+                   to.write_record(byte_view{kernel}.first(32)).error == error::bad_record &&
+                   to.write_record({}).error == error::bad_record &&
+                   to.write_record(test::perf_record(70, 0, u64(1))).error == error::bad_record;
+        });
+        auto const exits = test::perf_record(4, 0,
+                                             join(u32(5), u32(0), u32(6), u32(6), u64(9), u32(5),
+                                                  u32(6), u64(9), u64(0xFFFF'FFFF), u64(1)));
+        return got.is(join(kernel, exits));
+    });
+    CHECK_TWICE([](auto value) {  // no event was opened
+        room file;
+        writer to{timed_session(), file.buffer};
+        bool const begun{to.begin()};
+        auto const kernel = value(test::perf_record(14, 0, join(u32(5), u32(6), u64(1), u64(3))));
+        return begun && to.write_record(kernel).error == error::bad_attr;
+    });
+}
+
+TEST_CASE("the head has the attributes of an opened event, AUXTRACE_INFO how it was opened") {
+    CHECK_TWICE([](auto value) {
+        auto made = value(opened_session());
+        auto const front = head(made, 0);
+        bool const has_attr = load_le64(byte_view{front}.from(112 + 8).data()) == 0x402;
+        bool const of_thread = info_word(made, 7) == 2 && info_word(made, 9) == 0;
+        made.is_system_wide = made.is_per_cpu = true;
+        bool const of_cpus = info_word(made, 7) == 3 && info_word(made, 9) == 1;
+        made.attr.flags = attr_flags{}.with(attr_flags::sample_id_all{true});
+        return has_attr && of_thread && of_cpus && info_word(made, 7) == 0;
+    });
+}
+
 TEST_CASE("FINISHED_ROUND is a header") {
     CHECK_TWICE([](auto value) {
         return written(value(session{}), [](auto& to) { return bool{to.finished_round()}; })

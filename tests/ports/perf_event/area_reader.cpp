@@ -38,7 +38,12 @@ struct listing {
     uint64_t wrong = 0;
     bool is_open = false;
 
-    void trace(byte_view some, uint64_t offset) {
+    void trace(aux_bytes const& some) {
+        take(some.parts[0], some.offset);
+        take(some.parts[1], some.offset + some.parts[0].size());
+    }
+    void take(byte_view some, uint64_t offset) {
+        if (some.empty()) { return; }
         for (size_t i = 0; i < some.size(); ++i) {
             wrong += some[i] != byte_at(offset + i) ? 1 : 0;
         }

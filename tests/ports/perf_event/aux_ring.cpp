@@ -21,8 +21,8 @@ auto snapshot_after(size_t count) -> std::vector<uint8_t> {
     auto const got = snapshot_of(
         {.page = &page, .aux = area.data(), .aux_size = 4096, .is_snapshot = true});
     CHECK(got.offset == 0);
-    std::vector<uint8_t> all(got.first.begin(), got.first.end());
-    all.insert(all.end(), got.second.begin(), got.second.end());
+    std::vector<uint8_t> all(got.parts[0].begin(), got.parts[0].end());
+    all.insert(all.end(), got.parts[1].begin(), got.parts[1].end());
     CHECK(got.size() == all.size());
     return all;
 }
@@ -51,15 +51,15 @@ TEST_CASE("the bytes of a ring are two parts where its end cuts them") {
     CHECK(ring.tail() == 4000);
     auto const whole = ring.up_to(4200);
     CHECK(whole.offset == 4000);
-    CHECK(whole.first.data() == area.data() + 4000);
-    CHECK(whole.first.size() == 96);
-    CHECK(whole.second.data() == area.data());
-    CHECK(whole.second.size() == 104);
+    CHECK(whole.parts[0].data() == area.data() + 4000);
+    CHECK(whole.parts[0].size() == 96);
+    CHECK(whole.parts[1].data() == area.data());
+    CHECK(whole.parts[1].size() == 104);
     CHECK(whole.end() == 4200);
     auto const part = ring.up_to(4096);
-    CHECK(part.first.size() == 96);
-    CHECK(part.second.empty());
+    CHECK(part.parts[0].size() == 96);
+    CHECK(part.parts[1].empty());
     ring.release(4150);
     CHECK(page.aux_tail == 4150);
-    CHECK(ring.up_to(4200).first.data() == area.data() + 54);
+    CHECK(ring.up_to(4200).parts[0].data() == area.data() + 54);
 }

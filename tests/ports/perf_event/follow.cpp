@@ -27,7 +27,7 @@ struct listing {
     bool in_order = true;
     uint64_t last = 0;
 
-    void trace(byte_view, uint64_t) { in_order = false; }
+    void trace(aux_bytes const&) { in_order = false; }
     void gap(uint64_t, loss) { in_order = false; }
     void record(file::perf_data::record const& one) {
         types.push_back(one.type);

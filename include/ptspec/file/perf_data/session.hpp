@@ -3,7 +3,7 @@
 
 #include <ptspec/config/perf_config.hpp>
 #include <ptspec/cpu/capabilities.hpp>
-#include <ptspec/file/perf_data/records.hpp>
+#include <ptspec/file/perf_data/record.hpp>
 #include <ptspec/trace/time_conversion.hpp>
 
 namespace ptspec::file::perf_data {
@@ -29,6 +29,11 @@ struct session {
     text filter{};
     /// The type of the PMU `intel_pt`. Linux assigns it; perf finds its traces by it.
     uint32_t pmu_type = 8;
+    /// The event as the kernel opened it, of which `writer::write_record` takes records. If `size`
+    /// is 0, the attributes are made from `ctl`, and there are no such records.
+    perf_event_attr attr{};
+    bool is_per_cpu = false;      ///< each trace is that of a processor, not of a thread
+    bool is_system_wide = false;  ///< of all threads, whose switches are in the records
 };
 
 /// Why nothing was written.
@@ -43,6 +48,8 @@ enum class error : uint8_t {
     too_many_bytes,    ///< the last AUXTRACE record has fewer bytes left
     too_large,         ///< the file would have more than 2^63 - 1 bytes
     no_reference,      ///< a piece of a timed file has the reference 0: perf ends with SIGSEGV
+    bad_attr,          ///< records of the event lack a time in a timed file, or their id
+    bad_record,        ///< these bytes are no record of the kernel
 };
 
 /// The error as one sentence.
@@ -58,6 +65,8 @@ enum class error : uint8_t {
         case error::too_many_bytes: return "the last AUXTRACE record has fewer bytes left";
         case error::too_large: return "the file would be larger than 2^63 - 1 bytes";
         case error::no_reference: return "a piece of a timed file needs a reference";
+        case error::bad_attr: return "records of the event need a time and an id";
+        case error::bad_record: return "this is no record of the kernel";
     }
     return "unknown error";
 }
@@ -85,7 +94,7 @@ inline constexpr uint64_t slowest_tsc = 50'000'000;
 
 /// Why perf could not read a file of this session.
 ///
-/// Errors: bad_clock; name_too_long and nul_in_name for `filter`.
+/// Errors: bad_clock; bad_attr; name_too_long and nul_in_name for `filter`.
 [[nodiscard]] constexpr auto check(session const& session) noexcept -> error {
     if (is_timed(session)) {
         bool const bad = session.clock.shift > 32 ||
@@ -93,15 +102,25 @@ inline constexpr uint64_t slowest_tsc = 50'000'000;
                              detail::slowest_tsc;
         if (bad) { return error::bad_clock; }
     }
+    if (session.attr.size != 0) {
+        auto const members = session.attr.sample_type.value();
+        bool const good = session.attr.size == perf_event_attr::size_of_writer &&
+                          session.attr.flags.get<attr_flags::sample_id_all>() &&
+                          members.get<sample_type::TID>() &&
+                          members.get<sample_type::IDENTIFIER>() &&
+                          members.get<sample_type::TIME>() == is_timed(session);
+        if (!good) { return error::bad_attr; }
+    }
     return detail::error_of_name(session.filter);
 }
 
 namespace detail {
 
-/// The members of the trailer of each record that the writer makes.
-constexpr auto id_format(bool is_timed) noexcept -> sample_type {
+/// The members of the trailer of each record.
+constexpr auto id_format(session const& session) noexcept -> sample_type {
     using is = sample_type;
-    return is{}.with(is::TID{true}, is::TIME{is_timed}, is::IDENTIFIER{true});
+    if (session.attr.size != 0) { return {session.attr.sample_type.value().raw & id_bits}; }
+    return is{}.with(is::TID{true}, is::TIME{is_timed(session)}, is::IDENTIFIER{true});
 }
 
 }  // namespace detail
@@ -126,17 +145,18 @@ inline constexpr size_t head_size = sizeof(file_header) + sizeof event_id + attr
     constexpr size_t id_offset = sizeof(file_header);
     constexpr size_t attr_offset = id_offset + sizeof event_id;
     auto const event = config::to_perf(config::config_of(session.ctl)).event;
+    bool const is_opened = session.attr.size != 0;
     file_header const file{.magic = file_header::magic_value,
                            .size = sizeof(file_header),
                            .attr_size = attr_entry_size,
                            .attrs = {attr_offset, attr_entry_size},
                            .data = {head_size, data_size}};
-    perf_event_attr const attr{
+    perf_event_attr const attr_of_ctl{
         .type = session.pmu_type,
         .size = perf_event_attr::size_of_writer,
         .config = event.config,
         .sample_period = 1,
-        .sample_type = detail::id_format(is_timed(session)).with(sample_type::IP{true}),
+        .sample_type = detail::id_format(session).with(sample_type::IP{true}),
         .flags = flags{}.with(
             flags::exclude_user{event.exclude_user}, flags::exclude_kernel{event.exclude_kernel},
             flags::exclude_hv{true}, flags::mmap{true}, flags::comm{true}, flags::task{true},
@@ -150,7 +170,7 @@ inline constexpr size_t head_size = sizeof(file_header) + sizeof event_id + attr
     };
     put(file);
     put(le64{event_id});
-    put(attr, perf_event_attr::size_of_writer);
+    put(is_opened ? session.attr : attr_of_ctl, perf_event_attr::size_of_writer);
     put(section{id_offset, sizeof event_id});
     return made;
 }

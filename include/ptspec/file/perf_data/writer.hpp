@@ -46,8 +46,8 @@ public:
         size_ += 8;
     }
     /// Adds the trailer that `sample_id_all` requires.
-    constexpr void add_sample_id(thread_id thread, bool is_timed, uint64_t time) noexcept {
-        sample_id id{.has = id_format(is_timed), .thread = thread, .time = time, .id = event_id};
+    constexpr void add_sample_id(sample_type members, thread_id thread, uint64_t time) noexcept {
+        sample_id id{.has = members, .thread = thread, .time = time, .id = event_id};
         id.for_each([&](auto member) {
             if constexpr (same_as<decltype(member), thread_id>) {
                 add(member.pid | uint64_t{member.tid} << 32);
@@ -71,7 +71,7 @@ private:
     static_assert(sizeof(Record) + Room <= 0xFFFF, "the size of a record has 16 bits");
 };
 
-inline constexpr size_t sample_id_room = sizeof(uint64_t) * popcount(id_format(true).raw);
+inline constexpr size_t sample_id_room = sizeof(uint64_t) * popcount(id_bits);
 
 }  // namespace detail
 
@@ -91,7 +91,10 @@ class writer {
 public:
     /// The writer borrows the sink, which must outlive it, and the filter until `begin`.
     constexpr writer(session const& session, Sink& sink) noexcept
-        : session_{session}, sink_{sink}, timed_{is_timed(session)} {}
+        : session_{session},
+          sink_{sink},
+          timed_{is_timed(session)},
+          members_{detail::id_format(session)} {}
 
     /// Writes the head for a size of 0, and AUXTRACE_INFO.
     ///
@@ -131,6 +134,14 @@ public:
     constexpr auto write(mmap2_record const& record, text filename, uint64_t time = 0) noexcept
         -> write_result {
         return write_named<path_max>(record, filename, time);
+    }
+    /// A record of the kernel, as the data area of the event `session::attr` has it.
+    ///
+    /// Errors: bad_record; bad_attr, if the session has no such event.
+    constexpr auto write_record(byte_view record) noexcept -> write_result {
+        if (session_.attr.size == 0) { return {error::bad_attr}; }
+        bool const is_whole = kernel_record(record, members_).bytes.size() == record.size();
+        return is_whole && !record.empty() ? put(record) : write_result{error::bad_record};
     }
     /// Begins a piece of a trace. `append_trace` writes its bytes. The writer adds PADs up to a
     /// multiple of 8 bytes, so a piece whose size is no multiple of 8 must end with a whole packet.
@@ -182,6 +193,11 @@ public:
     [[nodiscard]] constexpr auto data_size() const noexcept -> uint64_t { return data_size_; }
 
 private:
+    /// HAVE_SCHED_SWITCH: 2 for SWITCH records, 3 for those of processors.
+    [[nodiscard]] constexpr auto switches() const noexcept -> uint64_t {
+        bool const has = session_.attr.flags.template get<attr_flags::context_switch>();
+        return !has ? 0 : session_.is_system_wide ? 3 : 2;
+    }
     /// AUXTRACE_INFO. perf takes the masks of `attr.config` from it.
     constexpr auto make_info() const noexcept {
         using ctl = reg::ia32_rtit_ctl;
@@ -199,6 +215,8 @@ private:
             .CAP_USER_TIME_ZERO = uint64_t{timed_},
             .TSC_BIT = field_mask<ctl::TSCEn>,
             .NORETCOMP_BIT = field_mask<ctl::DisRETC>,
+            .HAVE_SCHED_SWITCH = switches(),
+            .PER_CPU_MMAPS = uint64_t{session_.is_per_cpu},
             .MTC_BIT = field_mask<ctl::MTCEn>,
             .MTC_FREQ_BITS = field_mask<ctl::MTCFreq>,
             .TSC_CTC_N = caps.leaf_15_ebx.template get<cpuid_15h_ebx::Numerator>(),
@@ -224,13 +242,13 @@ private:
         if (wrong != error::none) { return {wrong}; }
         detail::record_bytes<Record, LongestName + detail::sample_id_room> made{record};
         made.add(name);
-        made.add_sample_id(thread_of(record), timed_, time);
+        made.add_sample_id(members_, thread_of(record), time);
         return put(made.finish());
     }
     template <class Record>
     constexpr auto write_task(Record const& record, thread_id active) noexcept -> write_result {
         detail::record_bytes<Record, detail::sample_id_room> made{record};
-        made.add_sample_id(active, timed_, record.time);
+        made.add_sample_id(members_, active, record.time);
         return put(made.finish());
     }
 
@@ -258,6 +276,7 @@ private:
     session session_;
     Sink& sink_;
     bool timed_;
+    sample_type members_;  ///< of the trailer of a record
     bool has_begun_ = false;
     unsigned pads_ = 0;        ///< after the bytes of the last AUXTRACE record
     uint64_t trace_left_ = 0;  ///< bytes that the last AUXTRACE record has announced

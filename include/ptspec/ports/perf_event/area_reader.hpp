@@ -33,9 +33,9 @@ enum class loss : uint8_t {
 /// What takes a trace and its records, in the order of the kernel. Bytes are valid during the call.
 /// After `gap`, the bytes do not continue those before it.
 template <class Sink>
-concept takes_areas = requires(Sink& to, byte_view bytes, uint64_t offset,
+concept takes_areas = requires(Sink& to, aux_bytes const& bytes, uint64_t offset,
                                file::perf_data::record const& one, loss why) {
-    to.trace(bytes, offset);
+    to.trace(bytes);
     to.record(one);
     to.gap(offset, why);
 };
@@ -137,8 +137,7 @@ private:
     void pass_on(uint64_t end, Sink& to) {
         if (!is_after(end, aux_.tail())) { return; }
         auto const bytes = aux_.up_to(end);
-        if (!bytes.first.empty()) { to.trace(bytes.first, bytes.offset); }
-        if (!bytes.second.empty()) { to.trace(bytes.second, bytes.offset + bytes.first.size()); }
+        to.trace(bytes);
         if (bytes.end() != end) { to.gap(end, loss::not_published); }
         aux_.release(end);
     }

@@ -6,15 +6,17 @@
 /// Reads the trace of an event from its AUX area.
 namespace ptspec::ports::perf_event {
 
-/// Bytes of a ring: the second part begins at the start of the area.
+/// Bytes of a ring: the second part begins at the start of the area. The end of the first may cut a
+/// packet.
 ///
 /// Units:  `offset` counts the bytes of the event since it was opened.
 struct aux_bytes {
     uint64_t offset = 0;
-    byte_view first{};
-    byte_view second{};
+    byte_view parts[2] = {};
 
-    [[nodiscard]] auto size() const noexcept -> uint64_t { return first.size() + second.size(); }
+    [[nodiscard]] auto size() const noexcept -> uint64_t {
+        return parts[0].size() + parts[1].size();
+    }
     [[nodiscard]] auto end() const noexcept -> uint64_t { return offset + size(); }
 };
 
@@ -39,7 +41,7 @@ public:
         size_t const count = left < size_ ? static_cast<size_t>(left) : size_;
         auto const from = detail::place_of(tail_, size_);
         auto const first = byte_view{bytes_ + from, size_ - from}.first(count);
-        return {tail_, first, byte_view{bytes_, size_}.first(count - first.size())};
+        return {tail_, {first, byte_view{bytes_, size_}.first(count - first.size())}};
     }
     /// Gives the bytes before `end` back to the kernel.
     void release(uint64_t end) noexcept {
@@ -66,7 +68,8 @@ private:
     size_t zeros = 0;
     while (zeros < older.size() && older[zeros] == 0) { ++zeros; }
     bool const is_filled = zeros != older.size();
-    return {0, is_filled ? older : area.first(head), is_filled ? area.first(head) : byte_view{}};
+    auto const newer = area.first(head);
+    return {0, {is_filled ? older : newer, is_filled ? newer : byte_view{}}};
 }
 
 }  // namespace ptspec::ports::perf_event
