@@ -8,13 +8,13 @@ find in the traces with those that the emulator logged itself.
 
   --list           print the names of the recordings
   --only NAME      only this one; repeatable
-  --quick          eleven of them
+  --quick          twelve of them
   --random N       N recordings with options, programs and processors that the seed draws
   --folder FOLDER  keep all files here
   --again          boot nothing: compare the files in FOLDER
   --no-perf        without the decoder of perf, which is slow
 
-`tests/run --build pt_flow` and `--build pt_twin` must have built these. The boot has full speed:
+`tests/run --build pt_flow pt_twin pt_trace` must have built these. The boot has full speed:
 when a recording begins, the monitor of the emulator starts its log, one line an instruction. In a
 line, bit 30 of the flags is set while TraceEn is 1, and bits 0 and 1 are the CPL.
 
@@ -92,7 +92,7 @@ class guest:
                  "--preset", first.preset, "--cpus", first.cpus]
         if first.kind:
             words += ["--kind", first.kind]
-        for one in [*programs, *modules_of(recordings)]:
+        for one in [*programs, BUILD / "bin/pt_trace", *modules_of(recordings)]:
             words += ["--file", one]
         self.filter = None
         self.console = []
@@ -698,7 +698,7 @@ def main():
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
     if not options.list:
-        need(parser, "pt_flow", "pt_twin")
+        need(parser, "pt_flow", "pt_twin", "pt_trace")
     chosen = [one for one in RECORDINGS if not names or one.name in names]
     if options.list:
         print("\n".join(one.name for one in chosen))

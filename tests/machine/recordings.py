@@ -41,7 +41,8 @@ class recording:
         gated = self.command.replace("{data} ", f"{{data}} ./gate {self.name} ")
         return self.before + gated.format(
             data=f"out/{self.name}.data",
-            perf="perf record -N -B -D -1 --control fifo:ctl,ack")
+            perf="perf record -N -B -D -1 --control fifo:ctl,ack",
+            pt_trace="./pt_trace --control fifo:ctl,ack")
 
     @property
     def boot(self):
@@ -64,6 +65,12 @@ def kernel(name, terms, privileges="k", before="", **more):
     return recording(name, f"{{perf}} --kcore {before} -e intel_pt/{terms}/{privileges} "
                      "-o {data} ./small", user=privileges != "k", kernel=True, program="small",
                      **more)
+
+
+def own(name, options, program="work", **more):
+    """By pt_trace instead of perf record."""
+    return recording(f"own-{name}", f"{{pt_trace}} {options} -o {{data}} ./{program}",
+                     program=program, **more)
 
 
 def changes(name, **more):
@@ -135,6 +142,18 @@ RECORDINGS = [
     *(kernel(f"all-kernel-{n}", "", "uk", before="-a", cpus=n) for n in (2, 4)),
     *(recording(f"all-{n}", "{perf} -a -e intel_pt//u -o {data} ./threads",
                 program="threads", cpus=n) for n in (2, 4)),
+    *(own(name, "", name) for name in ("work", "events", "throws", "forks", "threads", "code32",
+                                       "shared", "makes_code", "small")),
+    own("vdso", "", "vdso", decoders=("pt_flow",)),
+    *(own(f"ctl-{number}", f"--ctl {words}") for number, words in enumerate(
+        ("cyc", "noretcomp", "mtc=0", "psb=2K", "cyc,mtc=6,psb=64K,noretcomp"))),
+    own("thread-cpus-2", "", "threads", cpus=2),
+    own("thread-cpus-4", "", "threads", cpus=4),
+    own("all", "-a", "forks"),
+    own("all-2", "-a", "threads", cpus=2),
+    own("function", "--filter ./work:sort_all", within=("sort_all",)),
+    own("small-area", "--aux 8K --ctl psb=2K", part=True, truncated=True, least=20_000,
+        is_made_again=False),
     # The filter and the definitions search all names, in millions of instructions.
     changes("ftrace", before="echo 'vfs_*' >/sys/kernel/tracing/set_ftrace_filter; "),
     # At the begin of a function, where ftrace does it, within one, and at a return.
@@ -146,8 +165,8 @@ RECORDINGS = [
     changes("module", before="insmod ./dummy.ko; ", later=True, decoders=("pt_flow",),
             files=("drivers/net/dummy.ko", "drivers/block/loop.ko")),
 ]
-QUICK = ["user", "kernel", "both", "signals", "exceptions", "threads", "cyc", "noretcomp",
-         "filter", "ptwrite", "code32"]
+QUICK = ["user", "kernel", "both", "signals", "exceptions", "threads", "cyc", "own-ctl-1",
+         "filter", "ptwrite", "own-code32", "own-threads"]
 
 
 def drawn(count, seed):

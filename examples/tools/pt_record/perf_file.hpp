@@ -4,6 +4,7 @@
 // From a directory of raw output to a perf.data file.
 
 #include "../common/recorded/recording.hpp"
+#include "../common/perf_data_file.hpp"
 #include "../common/tool.hpp"
 
 #include <ptspec/file/perf_data/writer.hpp>
@@ -237,36 +238,6 @@ inline auto build_id_of(std::string const& path, std::uint64_t inode) -> std::ve
     return {};
 }
 
-/// Renames an existing file, as perf does.
-inline void keep_old(std::string const& path) {
-    std::error_code ignored;
-    if (std::filesystem::symlink_status(path, ignored).type() !=
-        std::filesystem::file_type::regular) {
-        return;
-    }
-    std::filesystem::rename(path, path + ".old", ignored);
-}
-
-/// A file as a sink of bytes.
-struct file_sink {
-    tool::output& to;
-    std::string failure{};
-
-    auto append(byte_view bytes) noexcept -> bool {
-        bool const is_done = to.try_write(
-            {reinterpret_cast<char const*>(bytes.data()), bytes.size()});
-        if (!is_done) { failure = to.error_text(); }
-        return is_done;
-    }
-};
-
-inline void require(perf_data::write_result const& done, file_sink const& sink) {
-    if (done) { return; }
-    if (!sink.failure.empty()) { throw tool::failure{sink.failure}; }
-    auto const why = describe(done.error);
-    throw tool::failure{"perf.data: " + std::string{why.data(), why.size()}};
-}
-
 }  // namespace detail
 
 /// Writes a perf.data file. An existing one becomes FILE.old when the new one is complete.
@@ -280,95 +251,79 @@ inline void write_perf_data(recorded const& from, std::string const& path) {
     clock.zero = begin - clock.time_of(begin * tsc_mhz / 1000);  // exact then
     perf_data::session const session{
         .ctl = from.how.msrs.ctl, .caps = recording_processor(), .clock = clock};
-    {
-        tool::output out{path};
-        detail::file_sink sink{out};
-        perf_data::writer writer{session, sink};
-        auto const require = [&](perf_data::write_result const& done) {
-            detail::require(done, sink);
-        };
-        require(writer.begin());
-        std::uint32_t first = from.threads.empty() ? 0 : from.threads.front().process;
-        if (!from.events.empty()) { first = from.events.front().process; }
-        std::map<std::string, std::vector<std::uint8_t>> build_ids;
-        text const name{program.data(), program.size()};
-        require(writer.write(perf_data::comm_record{.header = {.misc = perf_data::misc_comm_exec},
-                                                    .pid = first,
-                                                    .tid = first},
-                             name, begin != 0 ? begin - 1 : 0));
-        for (auto const& one : from.events) {
-            std::uint32_t const by = one.number_32(1);
-            if (one.is("map") && one.words.size() == detail::longest_event) {
-                auto const& device = one.words[5];
-                std::size_t const colon = device.find(':');
-                std::uint32_t major = 0;
-                std::uint32_t minor = 0;
-                char const* const end = device.data() + device.size();
-                (void)std::from_chars(device.data(), end, major, 16);
-                if (colon != std::string::npos) {
-                    (void)std::from_chars(device.data() + colon + 1, end, minor, 16);
-                }
-                auto const& code = one.words[7];
-                std::size_t const length = std::min(
-                    {code.size(), code.find('\0'), perf_data::path_max - 1});
-                perf_data::mmap2_record const mapping{
-                    .pid = one.process,
-                    .tid = by,
-                    .addr = one.number(2, 16),
-                    .len = one.number(3, 16),
-                    .pgoff = one.number(4, 16),
-                    .inode = {.dev_major = major, .dev_minor = minor, .ino = one.number(6)}};
-                auto const [known, is_new] = build_ids.try_emplace(code);
-                if (is_new) { known->second = detail::build_id_of(code, one.number(6)); }
-                auto const& id = known->second;
-                require(writer.write(id.empty() ? mapping : perf_data::with_build_id(mapping, id),
-                                     text{code.data(), length}, one.time));
-            } else if (one.is("fork") && one.words.size() >= 4) {
-                require(writer.write(perf_data::fork_record{.pid = one.number_32(2),
-                                                            .ppid = one.process,
-                                                            .tid = one.number_32(3),
-                                                            .ptid = by,
-                                                            .time = one.time}));
+    tool::perf_data_file out{session, path};
+    std::uint32_t first = from.threads.empty() ? 0 : from.threads.front().process;
+    if (!from.events.empty()) { first = from.events.front().process; }
+    std::map<std::string, std::vector<std::uint8_t>> build_ids;
+    text const name{program.data(), program.size()};
+    out.write(perf_data::comm_record{.header = {.misc = perf_data::misc_comm_exec},
+                                     .pid = first,
+                                     .tid = first},
+              name, begin != 0 ? begin - 1 : 0);
+    for (auto const& one : from.events) {
+        std::uint32_t const by = one.number_32(1);
+        if (one.is("map") && one.words.size() == detail::longest_event) {
+            auto const& device = one.words[5];
+            std::size_t const colon = device.find(':');
+            std::uint32_t major = 0;
+            std::uint32_t minor = 0;
+            char const* const end = device.data() + device.size();
+            (void)std::from_chars(device.data(), end, major, 16);
+            if (colon != std::string::npos) {
+                (void)std::from_chars(device.data() + colon + 1, end, minor, 16);
             }
+            auto const& code = one.words[7];
+            std::size_t const length = std::min(
+                {code.size(), code.find('\0'), perf_data::path_max - 1});
+            perf_data::mmap2_record const mapping{
+                .pid = one.process,
+                .tid = by,
+                .addr = one.number(2, 16),
+                .len = one.number(3, 16),
+                .pgoff = one.number(4, 16),
+                .inode = {.dev_major = major, .dev_minor = minor, .ino = one.number(6)}};
+            auto const [known, is_new] = build_ids.try_emplace(code);
+            if (is_new) { known->second = detail::build_id_of(code, one.number(6)); }
+            auto const& id = known->second;
+            out.write(id.empty() ? mapping : perf_data::with_build_id(mapping, id),
+                      text{code.data(), length}, one.time);
+        } else if (one.is("fork") && one.words.size() >= 4) {
+            out.write(perf_data::fork_record{.pid = one.number_32(2),
+                                             .ppid = one.process,
+                                             .tid = one.number_32(3),
+                                             .ptid = by,
+                                             .time = one.time});
         }
-        std::uint32_t index = 0;
-        std::vector<char> piece(1 << 20);
-        for (auto const& one : from.threads) {
-            if (one.bytes == 0) { continue; }
-            std::uint64_t const last = from.events.empty() ? 0 : from.events.back().time;
-            require(writer.write(perf_data::auxtrace_record{
-                .size = one.bytes,
-                .reference = std::max<std::uint64_t>(last * tsc_mhz / 1000, 1),
-                .idx = index++,
-                .tid = one.thread}));
-            tool::input in{one.path};
-            for (std::uint64_t left = one.bytes; left != 0;) {
-                auto const most = static_cast<std::size_t>(
-                    std::min<std::uint64_t>(left, piece.size()));
-                std::size_t const count = in.read(piece.data(), most);
-                if (count == 0) { throw tool::failure{one.path + ": the file became shorter"}; }
-                require(writer.append_trace(
-                    {reinterpret_cast<std::uint8_t const*>(piece.data()), count}));
-                left -= count;
-            }
-        }
-        for (auto const& one : from.events) {
-            if (!one.is("exit")) { continue; }
-            std::uint32_t const thread = one.number_32(1);
-            require(writer.write(perf_data::exit_record{.pid = one.process,
-                                                        .ppid = one.process,
-                                                        .tid = thread,
-                                                        .ptid = thread,
-                                                        .time = one.time}));
-        }
-        require(writer.finish());
-        auto const head = perf_data::head(session, writer.data_size());
-        if (!out.try_rewrite_head({reinterpret_cast<char const*>(head.data()), head.size()})) {
-            throw tool::failure{out.error_text()};
-        }
-        detail::keep_old(path);
-        if (!out.try_close()) { throw tool::failure{out.error_text()}; }
     }
+    std::uint32_t index = 0;
+    std::vector<char> piece(1 << 20);
+    for (auto const& one : from.threads) {
+        if (one.bytes == 0) { continue; }
+        std::uint64_t const last = from.events.empty() ? 0 : from.events.back().time;
+        out.write(perf_data::auxtrace_record{
+            .size = one.bytes,
+            .reference = std::max<std::uint64_t>(last * tsc_mhz / 1000, 1),
+            .idx = index++,
+            .tid = one.thread});
+        tool::input in{one.path};
+        for (std::uint64_t left = one.bytes; left != 0;) {
+            auto const most = static_cast<std::size_t>(std::min<std::uint64_t>(left, piece.size()));
+            std::size_t const count = in.read(piece.data(), most);
+            if (count == 0) { throw tool::failure{one.path + ": the file became shorter"}; }
+            out.append_trace({reinterpret_cast<std::uint8_t const*>(piece.data()), count});
+            left -= count;
+        }
+    }
+    for (auto const& one : from.events) {
+        if (!one.is("exit")) { continue; }
+        std::uint32_t const thread = one.number_32(1);
+        out.write(perf_data::exit_record{.pid = one.process,
+                                         .ppid = one.process,
+                                         .tid = thread,
+                                         .ptid = thread,
+                                         .time = one.time});
+    }
+    out.finish();
 }
 
 }  // namespace pt_record

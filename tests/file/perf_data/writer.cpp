@@ -393,12 +393,15 @@ TEST_CASE(
     "records of an opened event are written whole, and those of the writer have its members") {
     CHECK_TWICE([](auto value) {
         auto const kernel = value(
-            test::perf_record(14, 0, join(u32(5), u32(6), u64(1000), u64(3), u64(77))));
+            test::perf_record(14, 0, join(u32(5), u32(6), u64(1000), u64(3), u64(1))));
         auto const got = written(opened_session(), [&](auto& to) {
             return bool{to.write_record(kernel)} &&
                    bool{to.write(exit_record{.pid = 5, .tid = 6, .ptid = 6, .time = 9})} &&
                    to.write_record(byte_view{kernel}.first(32)).error == error::bad_record &&
                    to.write_record({}).error == error::bad_record &&
+                   to.write_record(
+                         test::perf_record(14, 0, join(u32(5), u32(6), u64(1000), u64(3), u64(2))))
+                           .error == error::bad_record &&
                    to.write_record(test::perf_record(70, 0, u64(1))).error == error::bad_record;
         });
         auto const exits = test::perf_record(4, 0,

@@ -110,8 +110,8 @@ TEST_CASE("the attributes are those of the kernel's structure") {
     std::memcpy(&kernel, file::to_bytes(made.attr).data(), 128);
     CHECK(kernel.type == 8);
     CHECK(kernel.size == PERF_ATTR_SIZE_VER7);
-    CHECK(kernel.sample_type ==
-          (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER));
+    CHECK(kernel.sample_type == (PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+                                 PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER));
     CHECK(+kernel.disabled == 1);
     CHECK(+kernel.enable_on_exec == 1);
     CHECK(+kernel.inherit == 1);
@@ -133,5 +133,32 @@ TEST_CASE("the attributes are those of the kernel's structure") {
     CHECK(+kernel.enable_on_exec == 0);
     CHECK(+kernel.exclude_kernel == 1);
     CHECK(+kernel.exclude_hv == 1);
+    CHECK(+kernel.text_poke == 0);
+}
+
+TEST_CASE("the side band of an event has its records from the begin on, and no trace") {
+    trace_options const wanted{.config = {.os = true},
+                               .begin = begin::at_exec,
+                               .inherits = true,
+                               .records_processes = false,
+                               .records_switches = true};
+    ::perf_event_attr kernel{};
+    std::memcpy(&kernel, file::to_bytes(side_band_of(wanted)).data(), 128);
+    CHECK(kernel.type == PERF_TYPE_SOFTWARE);
+    CHECK(kernel.config == PERF_COUNT_SW_DUMMY);
+    CHECK(kernel.sample_period == 0);
+    CHECK(+kernel.disabled == 0);
+    CHECK(+kernel.enable_on_exec == 0);
+    CHECK(+kernel.inherit == 1);
+    CHECK(+kernel.mmap2 == 1);
+    CHECK(+kernel.task == 1);
+    CHECK(+kernel.context_switch == 1);
+    CHECK(+kernel.text_poke == 1);
+    auto const trace = attributes_of(wanted, linux_pmu());
+    REQUIRE(trace);
+    std::memcpy(&kernel, file::to_bytes(trace.attr).data(), 128);
+    CHECK(+kernel.mmap2 == 0);
+    CHECK(+kernel.comm == 0);
+    CHECK(+kernel.task == 0);
     CHECK(+kernel.text_poke == 0);
 }

@@ -49,7 +49,7 @@ enum class error : uint8_t {
     too_large,         ///< the file would have more than 2^63 - 1 bytes
     no_reference,      ///< a piece of a timed file has the reference 0: perf ends with SIGSEGV
     bad_attr,          ///< records of the event lack a time in a timed file, or their id
-    bad_record,        ///< these bytes are no record of the kernel
+    bad_record,        ///< these bytes are no record of the kernel, or of another event
 };
 
 /// The error as one sentence.

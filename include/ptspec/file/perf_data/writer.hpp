@@ -135,13 +135,16 @@ public:
         -> write_result {
         return write_named<path_max>(record, filename, time);
     }
-    /// A record of the kernel, as the data area of the event `session::attr` has it.
+    /// A record of the kernel, as the data area of the event `session::attr` has it, but with the id
+    /// `event_id`, its last eight bytes.
     ///
-    /// Errors: bad_record; bad_attr, if the session has no such event.
+    /// Errors: bad_record, also with another id; bad_attr, if the session has no such event.
     constexpr auto write_record(byte_view record) noexcept -> write_result {
         if (session_.attr.size == 0) { return {error::bad_attr}; }
-        bool const is_whole = kernel_record(record, members_).bytes.size() == record.size();
-        return is_whole && !record.empty() ? put(record) : write_result{error::bad_record};
+        auto const found = kernel_record(record, members_);
+        bool const is_good = found && found.bytes.size() == record.size() &&
+                             found.id.id == event_id;
+        return is_good ? put(record) : write_result{error::bad_record};
     }
     /// Begins a piece of a trace. `append_trace` writes its bytes. The writer adds PADs up to a
     /// multiple of 8 bytes, so a piece whose size is no multiple of 8 must end with a whole packet.

@@ -28,6 +28,9 @@ struct trace_options {
     /// Also the threads and processes that the thread makes. Linux maps no trace of such an event
     /// unless it is opened for one processor.
     bool inherits = false;
+    /// Names and mappings of processes. An event that is disabled has none of that time: then
+    /// `side_band_of` is for another event, which has them all.
+    bool records_processes = true;
     bool records_switches = false;  ///< SWITCH records, which an event of a processor needs
     uint32_t wakeup_bytes = 0;
 };
@@ -82,21 +85,38 @@ constexpr auto place_terms(config::trace_config const& wanted, pmu const& of,
     -> attributes {
     using is = attr_flags;
     bool const os = wanted.config.os;
+    bool const records = wanted.records_processes;
     attributes made;
     made.attr.type = of.type;
     made.attr.size = perf_event_attr::size_of_writer;
     made.attr.config = detail::place_terms(wanted.config, of, made);
     made.attr.sample_period = uint64_t{1};
-    made.attr.sample_type = record_members;
-    made.attr.flags = is{}.with(
-        is::disabled{wanted.begin != begin::at_open},
-        is::enable_on_exec{wanted.begin == begin::at_exec}, is::inherit{wanted.inherits},
-        is::exclude_kernel{!os}, is::exclude_user{!wanted.config.user}, is::exclude_hv{!os},
-        is::mmap{true}, is::mmap2{true}, is::comm{true}, is::comm_exec{true}, is::task{true},
-        is::sample_id_all{true}, is::watermark{true}, is::context_switch{wanted.records_switches},
-        is::ksymbol{os}, is::text_poke{os});
+    made.attr.sample_type = record_members.with(sample_type::IP{true});  // perf requires it
+    made.attr.flags = is{}.with(is::disabled{wanted.begin != begin::at_open},
+                                is::enable_on_exec{wanted.begin == begin::at_exec},
+                                is::inherit{wanted.inherits}, is::exclude_kernel{!os},
+                                is::exclude_user{!wanted.config.user}, is::exclude_hv{!os},
+                                is::mmap{records}, is::mmap2{records}, is::comm{records},
+                                is::comm_exec{records}, is::task{records}, is::sample_id_all{true},
+                                is::watermark{true}, is::context_switch{wanted.records_switches},
+                                is::ksymbol{os && records}, is::text_poke{os && records});
     made.attr.wakeup = uint32_t{1};
     made.attr.aux_watermark = wanted.wakeup_bytes;
+    return made;
+}
+
+/// The attributes of an event without trace, for the same target: it has all names, mappings and
+/// switches from its opening on, whenever the other event is enabled.
+[[nodiscard]] constexpr auto side_band_of(trace_options const& wanted) noexcept -> perf_event_attr {
+    constexpr uint32_t software = 1;  // PERF_TYPE_SOFTWARE
+    constexpr uint64_t dummy = 9;     // PERF_COUNT_SW_DUMMY
+    auto options = wanted;
+    options.begin = begin::at_open;
+    options.records_processes = true;
+    options.config.user = true;
+    auto made = attributes_of(options, {.type = software}).attr;
+    made.config = dummy;
+    made.sample_period = uint64_t{0};
     return made;
 }
 

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: BSL-1.0
+
+// pt_trace: traces programs on Linux with Intel PT, without perf. See `pt_trace --help`.
+//
+//   pt_trace.cpp   the command line, and what is reported
+//   recording.hpp  the events of the kernel, and the perf.data file
+//   running.hpp    a process that already runs
+//   filters.hpp    address filters by the names of functions
+//   control.hpp    commands of another program
+
+#include "control.hpp"
+#include "filters.hpp"
+#include "recording.hpp"
+#include "running.hpp"
+#include "../common/numbers.hpp"
+#include "../common/tool.hpp"
+#include "../common/trace_request.hpp"
+
+#include <ptspec/ports/perf_event.hpp>
+
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/wait.h>
+
+namespace {
+
+using namespace pt_trace;
+
+constexpr std::string_view usage = R"(usage: pt_trace [OPTION...] PROGRAM [ARGUMENT...]
+       pt_trace [OPTION...] -p PID
+       pt_trace [OPTION...] -a [PROGRAM [ARGUMENT...]]
+       pt_trace --why
+
+Traces a program, and what it starts, with the Intel PT of this machine, into a perf.data file:
+`pt_flow --calls perf.data` prints its calls, and perf reads it, too.
+
+  -p PID                    the threads that a process has now, until they end or Ctrl-C; not those
+                            that they make
+  -a                        all processes, while PROGRAM runs or until Ctrl-C
+  --cpu LIST                with -a: only these processors: 0,2-3
+  -o FILE                   the perf.data file; the default is perf.data. An existing one becomes
+                            FILE.old
+  --ctl WORDS               what to trace, separated by commas:
+                              mtc[=FREQ], cyc[=THRESHOLD]  more timing packets. By default MTCs,
+                                              every 8 cycles of the crystal clock
+                              notsc, nomtc    fewer
+                              psb=SIZE        the PSB period: 2K to 64K
+                              noretcomp, notnt, ptw, event, pwr_evt
+                              os              kernel code, too; kernel: only kernel code
+  --filter WHAT             only this code: FUNCTION of the program, FILE:FUNCTION, or kernel
+                            addresses A-B; repeatable
+  --snapshot                only the last bytes of the trace, of each processor or thread: for long
+                            runs that end where it becomes interesting, as by a crash
+  --aux SIZE                the area of trace of each processor or thread (4M): a power of 2
+  --data SIZE               the area of records (512K)
+  --control fifo:CTL[,ACK]  begin disabled; a line `enable`, `disable` or `stop` in the FIFO CTL
+                            does so, and `ack` in ACK answers it, as with perf record
+  --why                     say whether this machine can be traced by this user, or why it cannot
+  -h, --help                print this text
+
+What is lost is said: trace where this program was too slow, records, and what could not be read.
+
+Exit status: that of the program, 128 and its signal if one ended it; 2 if nothing was recorded; 3
+instead of 0 if something is lost.
+)";
+
+struct arguments {
+    std::string output = "perf.data";
+    targets of{};
+    int process = 0;
+    bool asks_why = false;
+    perf_event::area_sizes sizes{.data = std::size_t{1} << 19};
+    std::string words{};
+    std::string control{};
+    std::vector<std::string> filters{};
+    std::vector<std::string> program{};
+};
+
+/// A size: a number with K, M or G.
+auto size_of(tool::command_line& line) -> std::size_t {
+    auto const given = line.value();
+    std::size_t end = 0;
+    unsigned long long value = 0;
+    try {
+        value = std::stoull(given, &end);
+    } catch (std::exception const&) { end = 0; }
+    auto const unit = end == 0 ? "?" : given.substr(end);
+    int const shift = unit.empty()  ? 0
+                      : unit == "K" ? 10
+                      : unit == "M" ? 20
+                      : unit == "G" ? 30
+                                    : -1;
+    if (shift < 0 || value == 0 || value > (1ULL << 40 >> shift)) {
+        throw tool::failure{tool::quoted(given) + ": no size, such as 4M"};
+    }
+    return static_cast<std::size_t>(value) << shift;
+}
+/// `0,2-3`.
+auto cpus_of(std::string const& list) -> std::vector<int> {
+    std::vector<int> all;
+    for (auto const part : tool::words_of(list, ",")) {
+        std::string const word{part};
+        auto const dash = word.find('-');
+        bool const good = word.find_first_not_of("0123456789-") == std::string::npos &&
+                          word.size() <= 11 && dash != 0 && dash + 1 != word.size();
+        if (!good) { throw tool::failure{tool::quoted(word) + ": no processor"}; }
+        int const first = std::stoi(word);
+        int const last = dash == std::string::npos ? first : std::stoi(word.substr(dash + 1));
+        for (int cpu = first; cpu <= last && all.size() < 8192; ++cpu) { all.push_back(cpu); }
+    }
+    return all;
+}
+/// What the words ask for. By default with TSC and, where the processor has them, MTCs and a PSB
+/// period as perf has it: without MTCs, perf and pt_flow do not know which code had been mapped. A
+/// snapshot begins at a PSB: it has more of them.
+auto config_of(std::string const& words, bool is_snapshot, cpu::capabilities const& caps)
+    -> config::trace_config {
+    std::string all = "user,tsc";
+    auto const mtc = config::mtc_period::of_crystal_cycles(8);
+    auto const psb = config::psb_period::of_bytes(16384);
+    if (caps.supports(mtc)) { all += ",mtc=3"; }
+    if (caps.supports(psb) && !is_snapshot) { all += ",psb=16K"; }
+    bool has_tsc = true, has_mtc = caps.supports(mtc), has_user = true;
+    for (auto const& word : tool::words_of(words, " ,")) {
+        if (word == "notsc") {
+            has_tsc = has_mtc = false;
+        } else if (word == "nomtc") {
+            has_mtc = false;
+        } else if (word == "kernel") {
+            has_user = false;
+            all += ",os";
+        } else {
+            (all += ",") += word;
+        }
+    }
+    auto made = trace_request::request_of(all).config;
+    made.tsc = has_tsc;
+    made.mtc = made.mtc && has_mtc;
+    made.user = has_user;
+    return made;
+}
+
+auto parse(tool::command_line& line) -> arguments {
+    arguments given;
+    while (line.next()) {
+        if (line.is_help()) {
+            tool::print(usage);
+            std::exit(0);
+        }
+        if (line.is("-o")) {
+            given.output = line.value();
+        } else if (line.is("-p")) {
+            auto const number = line.value();
+            given.process = std::atoi(number.c_str());
+            if (given.process <= 0) { throw tool::failure{tool::quoted(number) + ": no process"}; }
+        } else if (line.is("-a")) {
+            given.of.is_system_wide = true;
+        } else if (line.is("--cpu")) {
+            given.of.cpus = cpus_of(line.value());
+        } else if (line.is("--ctl")) {
+            given.words += "," + line.value();
+        } else if (line.is("--filter")) {
+            given.filters.push_back(line.value());
+        } else if (line.is("--snapshot")) {
+            given.sizes.is_snapshot = true;
+        } else if (line.is("--aux")) {
+            given.sizes.aux = size_of(line);
+        } else if (line.is("--data")) {
+            given.sizes.data = size_of(line);
+        } else if (line.is("--control")) {
+            given.control = line.value();
+        } else if (line.is("--why")) {
+            given.asks_why = true;
+        } else if (line.is_operand()) {
+            given.program = line.rest();
+            break;
+        } else {
+            line.refuse();
+        }
+    }
+    if (given.asks_why) { return given; }
+    if (given.output == "-") { throw tool::failure{"-o needs a file, which is written twice"}; }
+    bool const has_program = !given.program.empty();
+    if (given.process != 0 && (has_program || given.of.is_system_wide)) {
+        throw tool::failure{"-p takes neither a program nor -a"};
+    }
+    if (!has_program && given.process == 0 && !given.of.is_system_wide) {
+        throw tool::failure{"needs a program, -p or -a; see --help"};
+    }
+    if (!given.of.cpus.empty() && !given.of.is_system_wide) {
+        throw tool::failure{"--cpu needs -a"};
+    }
+    return given;
+}
+
+std::sig_atomic_t volatile interrupts = 0;
+void interrupt(int) { interrupts = interrupts + 1; }
+
+/// The file of a program, as execvp(3) finds it.
+auto file_of(std::string const& program) -> std::string {
+    if (program.find('/') != std::string::npos) { return program; }
+    char const* const path = std::getenv("PATH");
+    for (auto const& folder : tool::words_of(path != nullptr ? path : "/usr/bin:/bin", ":")) {
+        auto const file = std::string{folder} + "/" + program;
+        if (::access(file.c_str(), X_OK) == 0) { return file; }
+    }
+    return program;
+}
+
+/// Whether this user can trace itself.
+auto print_why() -> int {
+    auto const pmu = perf_event::read_pmu();
+    auto done = pmu.result;
+    perf_event::perf_trace trace;
+    if (done) { done = trace.open({.config = {.user = true}}, pmu.pmu, {}); }
+    if (done) { done = trace.map({}); }
+    auto const why = describe(done.what);
+    tool::print(done ? std::string{"this machine can be traced\n"}
+                     : std::string{why.data(), why.size()} + "\n");
+    return done ? 0 : 1;
+}
+
+auto report(totals const& all, std::string const& file) -> bool {
+    tool::print_error(file + ": " + std::to_string(all.bytes) + " bytes of trace");
+    for (std::size_t i = 0; i < all.gaps.size(); ++i) {
+        if (all.gaps[i] == 0) { continue; }
+        auto const why = describe(static_cast<perf_event::loss>(i));
+        tool::print_error("trace is lost " + std::to_string(all.gaps[i]) +
+                          " times: " + std::string{why.data(), why.size()});
+    }
+    if (all.lost_records != 0) {
+        tool::print_error(std::to_string(all.lost_records) +
+                          " records are lost: --data SIZE makes the area larger");
+    }
+    if (all.bad_records != 0) {
+        tool::print_error(std::to_string(all.bad_records) + " records cannot be read");
+    }
+    return all.is_complete();
+}
+
+/// Executes a command of --control. Returns true for `stop`.
+auto obey(std::string const& command, recording& all) -> bool {
+    if (command == "enable") {
+        all.enable();
+    } else if (command == "disable") {
+        all.disable();
+    } else if (command != "stop") {
+        tool::print_error("--control: " + tool::quoted(command) + ": no such command");
+    }
+    return command == "stop";
+}
+
+auto run_tool(tool::command_line& line) -> int {
+    auto given = parse(line);
+    if (given.asks_why) { return print_why(); }
+    auto const pmu = perf_event::read_pmu();
+    require(pmu.result);
+
+    perf_event::program child;
+    bool const has_program = !given.program.empty();
+    if (has_program) {
+        std::vector<char*> words;
+        for (auto& one : given.program) { words.push_back(one.data()); }
+        words.push_back(nullptr);
+        require(child.start(words.data()));
+    }
+    if (given.process != 0) {
+        given.of.threads = threads_of(given.process);
+    } else if (!given.of.is_system_wide) {
+        given.of.program = child.thread();
+    }
+    auto const file = given.process != 0 ? "/proc/" + std::to_string(given.process) + "/exe"
+                      : has_program      ? file_of(given.program[0])
+                                         : std::string{};
+    std::string filters;
+    for (auto const& one : given.filters) {
+        filters += (filters.empty() ? "" : ",") + filter_of(one, file);
+    }
+    std::optional<control> commands;
+    if (!given.control.empty()) { commands.emplace(given.control); }
+    bool const at_exec = has_program && !given.of.is_system_wide && !commands;
+    recording all{{.config = config_of(given.words, given.sizes.is_snapshot, pmu.pmu.caps),
+                   .begin = at_exec ? perf_event::begin::at_exec : perf_event::begin::at_enable},
+                  pmu.pmu,
+                  given.of,
+                  given.sizes,
+                  filters};
+    all.begin(given.output);
+    if (given.process != 0) { write_process(given.process, all.file()); }
+
+    (void)std::signal(SIGINT, interrupt);
+    (void)std::signal(SIGTERM, interrupt);
+    if (!at_exec && !commands) { all.enable(); }
+    if (has_program) { require(child.run()); }
+    int status = 0;
+    bool has_ended = false;
+    while (!has_ended && (has_program ? interrupts < 2 : interrupts == 0)) {
+        bool const is_any = all.read(100, commands ? commands->descriptor() : -1);
+        for (std::string command; commands && !(command = commands->next()).empty();) {
+            has_ended = obey(command, all) || has_ended;
+            commands->answer();
+        }
+        if (!has_program) {
+            has_ended = has_ended || !is_any;
+        } else if (::waitpid(child.thread(), &status, WNOHANG) == child.thread()) {
+            has_ended = true;
+        }
+    }
+    if (has_program && interrupts >= 2) {
+        (void)::kill(child.thread(), SIGKILL);
+        status = child.wait();
+    }
+    bool const is_complete = report(all.finish(), given.output);
+    int const result = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return result == 0 && !is_complete ? 3 : result;
+}
+
+}  // namespace
+
+auto main(int count, char** arguments) -> int {
+    return tool::run("pt_trace", count, arguments, run_tool);
+}
