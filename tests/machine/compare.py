@@ -477,6 +477,7 @@ class comparison:
         (symfs / "files").mkdir(parents=True)
         for name, file in self.programs.items():
             shutil.copy(file, symfs / "files" / name)
+        shutil.copy(BUILD / "bin/pt_trace", symfs / "files")
         for place in ("lib", "lib64", "usr/lib", "bin/busybox"):  # those of perf and busybox
             (symfs / place).parent.mkdir(parents=True, exist_ok=True)
             (symfs / place).symlink_to(f"/{place}")

@@ -273,6 +273,9 @@ auto run_tool(tool::command_line& line) -> int {
     }
     if (given.process != 0) {
         given.of.threads = threads_of(given.process);
+        if (given.of.threads.empty()) {
+            throw tool::failure{std::to_string(given.process) + ": there is no such process"};
+        }
     } else if (!given.of.is_system_wide) {
         given.of.program = child.thread();
     }
@@ -293,7 +296,10 @@ auto run_tool(tool::command_line& line) -> int {
                   given.sizes,
                   filters};
     all.begin(given.output);
-    if (given.process != 0) { write_process(given.process, all.file()); }
+    std::vector<int> running;
+    if (given.process != 0) { running.push_back(given.process); }
+    if (given.of.is_system_wide) { running = all_processes(); }
+    for (auto const one : running) { write_process(one, all.file()); }
 
     (void)std::signal(SIGINT, interrupt);
     (void)std::signal(SIGTERM, interrupt);

@@ -16,7 +16,7 @@
 
 namespace pt_trace {
 
-/// The threads of a process. Throws if there is none.
+/// The threads of a process; empty: there is no such process.
 inline auto threads_of(int process) -> std::vector<int> {
     std::vector<int> all;
     std::error_code why;
@@ -24,8 +24,18 @@ inline auto threads_of(int process) -> std::vector<int> {
     for (auto const& one : std::filesystem::directory_iterator{folder, why}) {
         all.push_back(std::stoi(one.path().filename().string()));
     }
-    if (all.empty()) {
-        throw tool::failure{std::to_string(process) + ": there is no such process"};
+    return all;
+}
+
+/// All processes that this user sees.
+inline auto all_processes() -> std::vector<int> {
+    std::vector<int> all;
+    std::error_code why;
+    for (auto const& one : std::filesystem::directory_iterator{"/proc", why}) {
+        auto const name = one.path().filename().string();
+        if (name.find_first_not_of("0123456789") == std::string::npos) {
+            all.push_back(std::stoi(name));
+        }
     }
     return all;
 }
@@ -37,7 +47,11 @@ inline void write_process(int process, tool::perf_data_file& to) {
     std::string name;
     std::ifstream comm{folder + "/comm"};
     std::getline(comm, name);
-    to.write(perf_data::comm_record{.pid = id, .tid = id}, text{name.data(), name.size()});
+    if (name.empty()) { return; }  // it has ended
+    for (auto const thread : threads_of(process)) {
+        to.write(perf_data::comm_record{.pid = id, .tid = static_cast<std::uint32_t>(thread)},
+                 text{name.data(), name.size()});
+    }
     std::ifstream maps{folder + "/maps"};
     for (std::string line; std::getline(maps, line);) {
         std::istringstream words{line};

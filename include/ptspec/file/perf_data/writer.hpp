@@ -135,8 +135,8 @@ public:
         -> write_result {
         return write_named<path_max>(record, filename, time);
     }
-    /// A record of the kernel, as the data area of the event `session::attr` has it, but with the id
-    /// `event_id`, its last eight bytes.
+    /// A record of the kernel, as the data area of the event `session::attr` has it, but with the
+    /// id `event_id`, its last eight bytes.
     ///
     /// Errors: bad_record, also with another id; bad_attr, if the session has no such event.
     constexpr auto write_record(byte_view record) noexcept -> write_result {

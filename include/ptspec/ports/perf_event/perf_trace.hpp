@@ -41,6 +41,8 @@ inline auto is_permitted(trace_options const& wanted, trace_target const& of,
     uint64_t const most = is_system_wide ? 0 : wanted.config.os ? 1 : 2;
     return !level || level.value <= most;  // -1 is no number here
 }
+/// Whether the kernel has a processor.
+inline auto has_cpu(int cpu) noexcept -> bool { return cpu < ::sysconf(_SC_NPROCESSORS_CONF); }
 inline auto result_of_open(int error, bool is_permitted) noexcept -> trace_result {
     switch (error) {
         case 0: return {};
@@ -111,6 +113,7 @@ public:
                                                target.cpu, -1, PERF_FLAG_FD_CLOEXEC));
             error = file_ < 0 ? errno : 0;
         } while (error == EINTR);
+        if (error == EINVAL && target.cpu >= 0 && !detail::has_cpu(target.cpu)) { error = ENODEV; }
         return detail::result_of_open(error, is_permitted);
     }
     /// Maps the areas. Without an AUX area, `aux` is 0.
