@@ -42,13 +42,14 @@ int main(int count, char **words) { (void)words; for (volatile int i = 0; i < 20
 # name: a command of the machine. Its output ends with `= STATUS`.
 STEPS = {
     "why": "./pt_trace --why",
-    "user_why": "sysctl -qw kernel.perf_event_paranoid=3; setpriv --reuid=65534 --clear-groups ./pt_trace --why",
+    "user_why": "sysctl -qw kernel.perf_event_paranoid=3; setpriv --reuid=65534 --clear-groups "
+                "./pt_trace --why",
     "user_allowed": "sysctl -qw kernel.perf_event_paranoid=2; setpriv --reuid=65534 --clear-groups "
-                    "./pt_trace --aux 64K -o /tmp/user.data /bin/true",
-    "user_kernel": "setpriv --reuid=65534 --clear-groups ./pt_trace --ctl os -o /tmp/user.data "
+                    "./pt_trace --aux 64K -o user.data /bin/true",
+    "user_kernel": "setpriv --reuid=65534 --clear-groups ./pt_trace --ctl os -o user.data "
                    "/bin/true",
     "user_memory": "setpriv --reuid=65534 --clear-groups sh -c 'ulimit -l 64; "
-                   "exec ./pt_trace --aux 64M -o /tmp/user.data /bin/true'",
+                   "exec ./pt_trace --aux 64M -o user.data /bin/true'",
     "program": "./trace_program /bin/true",
     "busy": "perf record -q -a -e intel_pt//u -o q.data sleep 9 & "
             "while [ ! -s q.data ]; do sleep .1; done; sleep .5; ./pt_trace /bin/true; "

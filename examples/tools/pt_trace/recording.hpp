@@ -8,6 +8,7 @@
 
 #include <ptspec/ports/perf_event.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -69,6 +70,9 @@ public:
         : is_per_cpu_{of.threads.empty()}, is_system_wide_{of.is_system_wide} {
         wanted.inherits = is_per_cpu_ && !is_system_wide_;
         wanted.records_processes = false;
+        // As perf: by default Linux wakes a reader when half of the area is full.
+        wanted.wakeup_bytes = static_cast<std::uint32_t>(
+            std::min<std::size_t>(sizes.aux / 4, std::size_t{1} << 30));
         auto const made = attributes_of(wanted, pmu);
         require(made.result);
         auto side_band = wanted;
