@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Runs pt_trace and trace_program in the machine of examples/tools/machine where it is not simple:
-other users, a second tracer, programs that are killed, crash, fork, execute others or have many
-threads, small areas. Needs what `machine run` needs, the root that `machine root` makes, and
-`tests/run --build pt_trace pt_flow pt_dump trace_program`.
+"""Runs pt_trace, trace_program and fuzz_process in the machine of examples/tools/machine where it
+is not simple: other users, a second tracer, programs that are killed, crash, fork, execute others
+or have many threads, small areas. Needs what `machine run` needs, the root that `machine root`
+makes, and `tests/run --build pt_trace pt_flow pt_dump trace_program fuzz_process`.
 
     trace_test.py [--keep FOLDER]       two minutes
 
@@ -39,6 +39,8 @@ int main(int count, char **words) { (void)words; for (volatile int i = 0; i < 20
     return faults(count); }
 """
 
+PROGRAMS = ("pt_trace", "trace_program", "fuzz_process")
+
 # name: a command of the machine. Its output ends with `= STATUS`.
 STEPS = {
     "why": "./pt_trace --why",
@@ -51,6 +53,7 @@ STEPS = {
     "user_memory": "setpriv --reuid=65534 --clear-groups sh -c 'ulimit -l 64; "
                    "exec ./pt_trace --aux 64M -o user.data /bin/true'",
     "program": "./trace_program /bin/true",
+    "fuzz": "./fuzz_process 20000",
     "busy": "perf record -q -a -e intel_pt//u -o q.data sleep 9 & "
             "while [ ! -s q.data ]; do sleep .1; done; sleep .5; ./pt_trace /bin/true; "
             "status=$?; wait; (exit $status)",
@@ -78,6 +81,7 @@ SAYS = {
     "user_kernel": r"lower /proc/sys/kernel/perf_event_paranoid, .*\n= 2",
     "user_memory": r"exceed the limit of locked memory.*\n= 2",
     "program": r"[1-9]\d* branches, 0 gaps\n= 0",
+    "fuzz": r"found after \d+ executions, .* bytes an execution\n= 0",
     "busy": r"another program traces with Intel PT.*\n= 2",
     "killed": r"bytes of trace\n= 137",
     "status": r"bytes of trace\n= 7",
@@ -115,7 +119,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--keep", type=pathlib.Path, help="a new folder for all files")
     options = parser.parse_args()
-    need(parser, "pt_trace", "pt_flow", "pt_dump", "trace_program")
+    need(parser, "pt_flow", "pt_dump", *PROGRAMS)
     if not IMAGE.exists():
         parser.error(f"{IMAGE} is missing: machine root")
     folder = options.keep or pathlib.Path(tempfile.mkdtemp())
@@ -130,8 +134,7 @@ def main():
     (folder / "script").write_text("\n".join(lines) + "\n", encoding="utf-8")
     words = [sys.executable, "-B", MACHINE, "run", "--root", IMAGE, "--cpus", "2", "--seconds",
              "600", "--script", folder / "script"]
-    for one in (BUILD / "bin/pt_trace", BUILD / "bin/trace_program", folder / "threads",
-                folder / "crash"):
+    for one in (*(BUILD / "bin" / one for one in PROGRAMS), folder / "threads", folder / "crash"):
         words += ["--file", one]
     done = subprocess.run([str(word) for word in words], cwd=folder, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, errors="replace", check=False)

@@ -306,6 +306,7 @@ auto run_tool(tool::command_line& line) -> int {
     if (!at_exec && !commands) { all.enable(); }
     if (has_program) { require(child.run()); }
     int status = 0;
+    bool is_running = has_program;
     bool has_ended = false;
     while (!has_ended && (has_program ? interrupts < 2 : interrupts == 0)) {
         bool const is_any = all.read(100, commands ? commands->descriptor() : -1);
@@ -313,13 +314,12 @@ auto run_tool(tool::command_line& line) -> int {
             has_ended = obey(command, all) || has_ended;
             commands->answer();
         }
-        if (!has_program) {
-            has_ended = has_ended || !is_any;
-        } else if (::waitpid(child.thread(), &status, WNOHANG) == child.thread()) {
-            has_ended = true;
-        }
+        bool const is_done = has_program &&
+                             ::waitpid(child.thread(), &status, WNOHANG) == child.thread();
+        is_running = is_running && !is_done;
+        has_ended = has_ended || (has_program ? is_done : !is_any);
     }
-    if (has_program && interrupts >= 2) {
+    if (is_running && interrupts >= 2) {
         (void)::kill(child.thread(), SIGKILL);
         status = child.wait();
     }
