@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // A fuzzer of a function in its own process, guided by the processor's Intel PT: it keeps each
-// input whose execution has a new edge, and so finds the one of 2^24 for which the function is true.
-// Tracing is on only while the function runs, and only in code of this program.
+// input whose execution has a new edge, and so finds the one of 2^24 for which the function is
+// true. Tracing is on only while the function runs, and only in code of this program.
 //
 //   g++ -std=c++20 -O1 -Iinclude examples/fuzz_process.cpp -o fuzz_process && ./fuzz_process 100000
 
