@@ -6,6 +6,8 @@
 //
 //   g++ -std=c++20 -O1 -Iinclude examples/fuzz_process.cpp -o fuzz_process && ./fuzz_process 100000
 
+#include "standard_output.hpp"
+
 #include <ptspec/flow.hpp>
 #include <ptspec/ports/perf_event.hpp>
 

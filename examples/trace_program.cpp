@@ -4,6 +4,8 @@
 //
 //   g++ -std=c++20 -Iinclude examples/trace_program.cpp -o trace_program && ./trace_program ls
 
+#include "standard_output.hpp"
+
 #include <ptspec/events.hpp>
 #include <ptspec/ports/perf_event.hpp>
 
@@ -36,14 +38,13 @@ auto main(int count, char** arguments) -> int {
     auto const pmu = perf_event::read_pmu();
     perf_event::program child;
     perf_event::perf_trace trace;
-    perf_event::trace_options const user{.config = {.user = true},
-                                         .begin = perf_event::begin::at_exec};
+    constexpr perf_event::trace_options user{{.user = true}, perf_event::begin::at_exec};
     auto done = pmu.result;
     if (done) { done = child.start(arguments + 1); }
     if (done) { done = trace.open(user, pmu.pmu, {.thread = child.thread()}); }
     if (done) { done = trace.map({}); }
     if (done) { done = child.run(); }
-    if (!done) { return std::puts(describe(done.what).data()) < 0 ? 2 : 1; }
+    if (!done) { return std::fprintf(stderr, "%s\n", describe(done.what).data()) < 0 ? 2 : 1; }
     perf_event::area_reader areas{trace.areas()};
     branch_counter counted;
     (void)follow(trace, areas, counted);

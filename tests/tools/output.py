@@ -84,7 +84,8 @@ FLOW = ("--instructions", "--runs", "--blocks", "--edges", "--calls", "--folded"
 SMALL, BIG = False, True
 FORMS = {
     "after_reset": [(SMALL, [])], "driver_skeleton": [(SMALL, [])], "first_trace": [(SMALL, [])],
-    "folders": [], "fuzz_loop": [(SMALL, [])], "gp_check": [(SMALL, [])],
+    "folders": [], "fuzz_loop": [(SMALL, [])], "fuzz_process": [(SMALL, [])],
+    "gp_check": [(SMALL, [])], "trace_program": [(SMALL, [])],
     "guest_coverage": [(SMALL, [])], "guest_output": [(SMALL, [])], "guest_part": [(SMALL, [])],
     "hypervisor_exit": [(SMALL, [])],
     "nested_guest": [(SMALL, [])], "pt_definitions": [(SMALL, [])], "round_trip": [(SMALL, [])],
@@ -113,6 +114,7 @@ FORMS = {
     "pt_model": [(SMALL, ["--help"]), (BIG, ["-e", EVENTS]), (BIG, ["--explain", "-e", EVENTS]),
                  (BIG, ["--memory", "-e", EVENTS]), (SMALL, ["-o", "-", "-e", EVENTS])],
     "pt_record": [(SMALL, ["--help"])],
+    "pt_trace": [(SMALL, ["--help"])],
     "pt_twin": [(SMALL, ["--help"]), (SMALL, [RECORDED]), (BIG, ["--events", RECORDED])],
     "pt_count_mpi": [(SMALL, ["--help"]), (SMALL, [RAW]), (SMALL, ["--json", RAW])],
     "timeline": [(SMALL, ["--help"]), (BIG, ["-o", "-", RAW]),
