@@ -34,7 +34,7 @@ public:
             ++lost_in_all;
             return false;
         }
-        for (std::uint8_t const byte : all) { data_[data_head_++ & (data_.size() - 1)] = byte; }
+        for (std::uint8_t const byte : all) { at(data_, data_head_++) = byte; }
         lost_ = 0;
         __atomic_store_n(&page.data_head, data_head_, __ATOMIC_RELEASE);
         return true;
@@ -58,11 +58,11 @@ public:
     /// Stores trace and the AUX record about it; what has no room is lost, with the flag TRUNCATED.
     /// Returns the number of bytes that were stored.
     auto trace(std::vector<std::uint8_t> const& bytes, std::uint64_t flags = 0) -> std::uint64_t {
-        auto const count = std::min<std::uint64_t>(bytes.size(), room());
+        std::uint64_t const left = room();
+        std::size_t const count = bytes.size() < left ? bytes.size()
+                                                      : static_cast<std::size_t>(left);
         if (count < bytes.size()) { flags |= PERF_AUX_FLAG_TRUNCATED; }
-        for (std::uint64_t i = 0; i < count; ++i) {
-            aux_[(aux_head_ + i) & (aux_.size() - 1)] = bytes[i];
-        }
+        for (std::size_t i = 0; i < count; ++i) { at(aux_, aux_head_ + i) = bytes[i]; }
         auto const before = aux_head_;
         aux_head_ += count;
         if (count != 0 || flags != 0) {
@@ -88,6 +88,11 @@ public:
     bool has_record = true;  ///< about the last trace
 
 private:
+    static auto at(std::vector<std::uint8_t>& area, std::uint64_t position) -> std::uint8_t& {
+        std::uint64_t const place = position & (area.size() - 1);
+        return area[static_cast<std::size_t>(place)];
+    }
+
     std::vector<std::uint8_t> data_;
     std::vector<std::uint8_t> aux_;
     std::uint64_t data_head_ = 0;

@@ -25,8 +25,8 @@ auto byte_at(uint64_t offset) -> uint8_t {
     return static_cast<uint8_t>(offset * 37 + offset / 251);
 }
 auto trace_at(uint64_t offset, uint64_t count) -> bytes {
-    bytes made(count);
-    for (uint64_t i = 0; i < count; ++i) { made[i] = byte_at(offset + i); }
+    bytes made;
+    for (uint64_t i = 0; i < count; ++i) { made.push_back(byte_at(offset + i)); }
     return made;
 }
 

@@ -34,16 +34,15 @@ TEST_CASE("a page that the kernel does not finish has no conversion") {
 TEST_CASE("a conversion that changes is never read in parts") {
     perf_event_mmap_page page{};
     page.cap_user_time_zero = 1;
-    // Each version has the same number in its members.
+    // Each turn gives the same number in its members.
     bool has_ended = false;
     std::thread kernel{[&] {
-        for (uint32_t version = 0; version < 200'000; ++version) {
-            __atomic_store_n(&page.lock, 2 * version + 1, __ATOMIC_SEQ_CST);
-            __atomic_store_n(&page.time_shift, static_cast<uint16_t>(version % 60),
-                             __ATOMIC_SEQ_CST);
-            __atomic_store_n(&page.time_mult, version % 60, __ATOMIC_SEQ_CST);
-            __atomic_store_n(&page.time_zero, uint64_t{version % 60}, __ATOMIC_SEQ_CST);
-            __atomic_store_n(&page.lock, 2 * version + 2, __ATOMIC_SEQ_CST);
+        for (uint32_t turn = 0; turn < 200'000; ++turn) {
+            __atomic_store_n(&page.lock, 2 * turn + 1, __ATOMIC_SEQ_CST);
+            __atomic_store_n(&page.time_shift, static_cast<uint16_t>(turn % 60), __ATOMIC_SEQ_CST);
+            __atomic_store_n(&page.time_mult, turn % 60, __ATOMIC_SEQ_CST);
+            __atomic_store_n(&page.time_zero, uint64_t{turn % 60}, __ATOMIC_SEQ_CST);
+            __atomic_store_n(&page.lock, 2 * turn + 2, __ATOMIC_SEQ_CST);
         }
         __atomic_store_n(&has_ended, true, __ATOMIC_SEQ_CST);
     }};
