@@ -122,9 +122,9 @@ auto main(int count, char** arguments) -> int {
     for (unsigned long long number = 1; number <= most; ++number) {
         auto input = kept[number % kept.size()];
         input[number / kept.size() % 3] = static_cast<char>(number * 0x9E37'79B9 >> 24 & 0x7F);
-        (void)trace.enable();
+        if (fails(trace.enable())) { return 1; }
         bool const is_found = is_magic(input.c_str());
-        (void)trace.disable();
+        if (fails(trace.disable())) { return 1; }
         (void)areas.read(counter);
         counter.end_execution();
         bool is_new = false;

@@ -47,7 +47,7 @@ auto main(int count, char** arguments) -> int {
     if (!done) { return std::fprintf(stderr, "%s\n", describe(done.what).data()) < 0 ? 2 : 1; }
     perf_event::area_reader areas{trace.areas()};
     branch_counter counted;
-    (void)follow(trace, areas, counted);
+    done = follow(trace, areas, counted);
     std::printf("%llu branches, %llu gaps\n", counted.branches, counted.gaps);
-    return child.wait() == 0 ? 0 : 1;
+    return child.wait() == 0 && done ? 0 : 1;
 }

@@ -3,6 +3,8 @@
 
 #include <ptspec/ports/perf_event/perf_trace.hpp>
 
+#include <support/skip.hpp>
+
 #include <doctest/doctest.h>
 
 #include <dirent.h>
@@ -25,12 +27,12 @@ inline auto dummy() -> file::perf_data::perf_event_attr {
     made.attr.sample_period = uint64_t{0};
     return made.attr;
 }
-/// False, with a message, where no event may be opened, as in many containers.
-inline auto may_open() -> bool {
+/// Whether an event may be opened, which many containers refuse. Else `part` is skipped.
+inline auto may_open(char const* part) -> bool {
     perf_trace one;
     auto const done = one.open(dummy(), {});
-    if (!done) { MESSAGE("perf_event_open: ", std::string{describe(done.what).data()}); }
-    return bool{done};
+    if (!done) { skip(std::string{"perf_event_open: "} + describe(done.what).data(), part); }
+    return static_cast<bool>(done);
 }
 /// The descriptors, and the mappings of events.
 inline auto resources() -> std::vector<std::string> {

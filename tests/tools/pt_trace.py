@@ -47,8 +47,10 @@ class PtTrace(Folder):
         self.refused("no processor", "-a", "--cpu", "0,x")
         self.refused("no processor", "-a", "--cpu", "1-")
         self.refused("written twice", "-o", "-", "true")
-        for size in ("", "x", "0", "4X", "K", "2000000000000000G", "-1"):
-            self.refused("no size", "--aux", size, "true")
+        for size in ("", "x", "4X", "K", "-1"):
+            self.refused("is not a number", "--aux", size, "true")
+        self.refused("more than 2^40 bytes", "--aux", "2000000000000K", "true")
+        self.refused("a page or more", "--data", "0", "true")
 
     @unittest.skipIf(HAS_PMU, "this machine has Intel PT")
     def test_without_intel_pt_the_reason_is_said_and_nothing_runs(self):

@@ -43,6 +43,15 @@ inline auto bytes_of(std::string_view text) -> std::uint64_t {
     return value << shift;
 }
 
+/// Throws the first member of a configuration that the processor refuses, and why.
+inline void require(config::config_verdict const& verdict) {
+    for (auto const& one : verdict) {
+        throw tool::failure{string_of(config::info_of(one.member).name) + ": " +
+                            string_of(describe(one.broken))};
+    }
+    if (verdict.broken != rule::none) { throw tool::failure{string_of(describe(verdict.broken))}; }
+}
+
 /// An encoding, or the period that has this length.
 template <class Period>
 auto period_of(std::string_view text) -> Period {

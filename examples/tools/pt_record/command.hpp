@@ -3,52 +3,22 @@
 
 // The command that is executed: the program that the user named, or QEMU with a plugin.
 
+#include "../common/find_program.hpp"
 #include "../common/recorded/recording.hpp"
 #include "../common/tool.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <unistd.h>
 
 namespace pt_record {
-
-/// The path of a program, as a shell finds it. Throws if there is none.
-inline auto find_program(std::string const& name) -> std::string {
-    if (name.find('/') != std::string::npos) {
-        std::error_code ignored;
-        if (std::filesystem::is_directory(name, ignored)) {
-            throw tool::failure{name + ": Is a directory"};
-        }
-        if (::access(name.c_str(), X_OK) != 0) {
-            throw tool::failure{name + ": " + std::strerror(errno)};
-        }
-        return name;
-    }
-    char const* const variable = std::getenv("PATH");
-    std::string_view left = variable != nullptr ? variable : "/usr/bin:/bin";
-    for (;;) {
-        std::size_t const colon = left.find(':');
-        std::string const folder{left.substr(0, colon)};
-        std::string const path = (folder.empty() ? "." : folder) + "/" + name;
-        std::error_code ignored;
-        if (::access(path.c_str(), X_OK) == 0 && std::filesystem::is_regular_file(path, ignored)) {
-            return path;
-        }
-        if (colon == std::string_view::npos) { break; }
-        left.remove_prefix(colon + 1);
-    }
-    throw tool::failure{name + ": no such program in PATH"};
-}
 
 /// The command with the interpreter of a script before it, as the kernel executes it.
 inline auto with_interpreter(std::vector<std::string> command) -> std::vector<std::string> {

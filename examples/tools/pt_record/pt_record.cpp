@@ -132,11 +132,7 @@ auto msrs_of(std::string const& words) -> access::msr_state {
     if (wanted.config.os) { throw tool::failure{"os: kernel code is not recorded"}; }
     wanted.config.user = true;
     auto const made = driver::plan(recording_processor(), wanted);
-    for (auto const& one : made.config) {
-        auto const member = config::info_of(one.member).name;
-        throw tool::failure{std::string{member.data(), member.size()} + ": " +
-                            trace_request::string_of(describe(one.broken))};
-    }
+    trace_request::require(made.config);
     return made.plan;
 }
 
@@ -357,7 +353,7 @@ void find_emulator(arguments& given) {
     given.plugin = std::filesystem::absolute(given.plugin);
     if (given.qemu.find('/') != std::string::npos) { return; }
     try {
-        given.qemu = find_program(given.qemu);
+        given.qemu = tool::find_program(given.qemu);
     } catch (tool::failure const&) {
         throw tool::failure{given.qemu + " is not installed (Debian: qemu-user)"};
     }
@@ -449,7 +445,7 @@ auto convert(arguments const& given) -> int {
 auto run_tool(tool::command_line& line) -> int {
     auto given = parse(line);
     if (!given.from.empty()) { return convert(given); }
-    given.program[0] = find_program(given.program[0]);
+    given.program[0] = tool::find_program(given.program[0]);
     std::snprintf(given.how.program, sizeof given.how.program, "%s",
                   std::filesystem::path{given.program[0]}.filename().c_str());
     given.program = with_interpreter(given.program);

@@ -12,7 +12,7 @@
 #include "filters.hpp"
 #include "recording.hpp"
 #include "running.hpp"
-#include "../common/numbers.hpp"
+#include "../common/find_program.hpp"
 #include "../common/tool.hpp"
 #include "../common/trace_request.hpp"
 
@@ -83,24 +83,11 @@ struct arguments {
     std::vector<std::string> program{};
 };
 
-/// A size: a number with K, M or G.
+/// The size of an area, such as 4M.
 auto size_of(tool::command_line& line) -> std::size_t {
-    auto const given = line.value();
-    std::size_t end = 0;
-    unsigned long long value = 0;
-    try {
-        value = std::stoull(given, &end);
-    } catch (std::exception const&) { end = 0; }
-    auto const unit = end == 0 ? "?" : given.substr(end);
-    int const shift = unit.empty()  ? 0
-                      : unit == "K" ? 10
-                      : unit == "M" ? 20
-                      : unit == "G" ? 30
-                                    : -1;
-    if (shift < 0 || value == 0 || value > (1ULL << 40 >> shift)) {
-        throw tool::failure{tool::quoted(given) + ": no size, such as 4M"};
-    }
-    return static_cast<std::size_t>(value) << shift;
+    auto const bytes = trace_request::bytes_of(line.value());
+    if (bytes == 0) { throw tool::failure{line.argument() + " 0: an area has a page or more"}; }
+    return static_cast<std::size_t>(bytes);
 }
 /// `0,2-3`.
 auto cpus_of(std::string const& list) -> std::vector<int> {
@@ -203,17 +190,6 @@ auto parse(tool::command_line& line) -> arguments {
 std::sig_atomic_t volatile interrupts = 0;
 void interrupt(int) { interrupts = interrupts + 1; }
 
-/// The file of a program, as execvp(3) finds it.
-auto file_of(std::string const& program) -> std::string {
-    if (program.find('/') != std::string::npos) { return program; }
-    char const* const path = std::getenv("PATH");
-    for (auto const& folder : tool::words_of(path != nullptr ? path : "/usr/bin:/bin", ":")) {
-        auto const file = std::string{folder} + "/" + program;
-        if (::access(file.c_str(), X_OK) == 0) { return file; }
-    }
-    return program;
-}
-
 /// Whether this user can trace itself.
 auto print_why() -> int {
     auto const pmu = perf_event::read_pmu();
@@ -242,6 +218,13 @@ auto report(totals const& all, std::string const& file) -> bool {
     if (all.bad_records != 0) {
         tool::print_error(std::to_string(all.bad_records) + " records cannot be read");
     }
+    if (all.skipped != 0) {
+        tool::print_error(std::to_string(all.skipped) + " bytes of the area have no record");
+    }
+    if (all.not_enabled != 0) {
+        tool::print_error("tracing could not continue after a loss: " +
+                          std::to_string(all.not_enabled) + " times");
+    }
     return all.is_complete();
 }
 
@@ -257,15 +240,25 @@ auto obey(std::string const& command, recording& all) -> bool {
     return command == "stop";
 }
 
-auto run_tool(tool::command_line& line) -> int {
-    auto given = parse(line);
-    if (given.asks_why) { return print_why(); }
-    auto const pmu = perf_event::read_pmu();
-    require(pmu.result);
+/// The filters of the kernel. Throws if they are more than the processor has.
+auto filters_of(arguments const& given, perf_event::pmu const& pmu) -> std::string {
+    if (given.filters.size() > pmu.max_filters) {
+        throw tool::failure{"this processor has " + std::to_string(pmu.max_filters) +
+                            " address filters"};
+    }
+    std::string all;
+    for (auto const& one : given.filters) {
+        auto const file = given.process != 0 ? "/proc/" + std::to_string(given.process) + "/exe"
+                          : !given.program.empty() ? tool::find_program(given.program[0])
+                                                   : std::string{};
+        all += (all.empty() ? "" : ",") + filter_of(one, file);
+    }
+    return all;
+}
 
-    perf_event::program child;
-    bool const has_program = !given.program.empty();
-    if (has_program) {
+/// Makes the process of a program, and names what is traced.
+void set_targets(arguments& given, perf_event::program& child) {
+    if (!given.program.empty()) {
         std::vector<char*> words;
         for (auto& one : given.program) { words.push_back(one.data()); }
         words.push_back(nullptr);
@@ -279,32 +272,11 @@ auto run_tool(tool::command_line& line) -> int {
     } else if (!given.of.is_system_wide) {
         given.of.program = child.thread();
     }
-    auto const file = given.process != 0 ? "/proc/" + std::to_string(given.process) + "/exe"
-                      : has_program      ? file_of(given.program[0])
-                                         : std::string{};
-    std::string filters;
-    for (auto const& one : given.filters) {
-        filters += (filters.empty() ? "" : ",") + filter_of(one, file);
-    }
-    std::optional<control> commands;
-    if (!given.control.empty()) { commands.emplace(given.control); }
-    bool const at_exec = has_program && !given.of.is_system_wide && !commands;
-    recording all{{.config = config_of(given.words, given.sizes.is_snapshot, pmu.pmu.caps),
-                   .begin = at_exec ? perf_event::begin::at_exec : perf_event::begin::at_enable},
-                  pmu.pmu,
-                  given.of,
-                  given.sizes,
-                  filters};
-    all.begin(given.output);
-    std::vector<int> running;
-    if (given.process != 0) { running.push_back(given.process); }
-    if (given.of.is_system_wide) { running = all_processes(); }
-    for (auto const one : running) { write_process(one, all.file()); }
+}
 
-    (void)std::signal(SIGINT, interrupt);
-    (void)std::signal(SIGTERM, interrupt);
-    if (!at_exec && !commands) { all.enable(); }
-    if (has_program) { require(child.run()); }
+/// Records until the program, or what is traced, has ended. Returns the status of waitpid(2).
+auto record(recording& all, perf_event::program& child, bool has_program,
+            std::optional<control>& commands) -> int {
     int status = 0;
     bool is_running = has_program;
     bool has_ended = false;
@@ -323,6 +295,37 @@ auto run_tool(tool::command_line& line) -> int {
         (void)::kill(child.thread(), SIGKILL);
         status = child.wait();
     }
+    return status;
+}
+
+auto run_tool(tool::command_line& line) -> int {
+    auto given = parse(line);
+    if (given.asks_why) { return print_why(); }
+    auto const pmu = perf_event::read_pmu();
+    require(pmu.result);
+    auto const wanted = config_of(given.words, given.sizes.is_snapshot, pmu.pmu.caps);
+    trace_request::require(check(pmu.pmu.caps, wanted));
+    auto const filters = filters_of(given, pmu.pmu);
+    std::optional<control> commands;
+    if (!given.control.empty()) { commands.emplace(given.control); }
+
+    perf_event::program child;
+    set_targets(given, child);
+    bool const has_program = !given.program.empty();
+    bool const at_exec = has_program && !given.of.is_system_wide && !commands;
+    auto const begin = at_exec ? perf_event::begin::at_exec : perf_event::begin::at_enable;
+    recording all{{.config = wanted, .begin = begin}, pmu.pmu, given.of, given.sizes, filters};
+    all.begin(given.output);
+    std::vector<int> running;
+    if (given.process != 0) { running.push_back(given.process); }
+    if (given.of.is_system_wide) { running = all_processes(); }
+    for (auto const one : running) { write_process(one, all.file()); }
+
+    (void)std::signal(SIGINT, interrupt);
+    (void)std::signal(SIGTERM, interrupt);
+    if (!at_exec && !commands) { all.enable(); }
+    if (has_program) { require(child.run()); }
+    int const status = record(all, child, has_program, commands);
     bool const is_complete = report(all.finish(), given.output);
     int const result = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     return result == 0 && !is_complete ? 3 : result;

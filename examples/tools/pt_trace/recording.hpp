@@ -56,9 +56,12 @@ struct totals {
     std::array<std::uint64_t, 4> gaps{};  ///< by `perf_event::loss`
     std::uint64_t lost_records = 0;
     std::uint64_t bad_records = 0;
+    std::uint64_t skipped = 0;      ///< bytes in which no record is
+    std::uint64_t not_enabled = 0;  ///< times that an event stayed disabled after a loss
 
     [[nodiscard]] auto is_complete() const -> bool {
-        return gaps == decltype(gaps){} && lost_records == 0 && bad_records == 0;
+        return gaps == decltype(gaps){} && lost_records == 0 && bad_records == 0 && skipped == 0 &&
+               not_enabled == 0;
     }
 };
 
@@ -79,9 +82,16 @@ public:
         side_band.records_switches = is_per_cpu_;
         side_band_ = side_band_of(side_band);
         attr_ = made.attr;
-        attr_.flags = side_band_.flags.value();  // what the records of the file are
+        // The file has one event, with the records of both.
+        using flags = perf_data::attr_flags;
+        attr_.flags = side_band_.flags.value().with(flags::exclude_user{!wanted.config.user},
+                                                    flags::exclude_kernel{!wanted.config.os});
         for (int const thread : of.threads) { open(wanted, pmu, {.thread = thread}); }
         if (is_per_cpu_) { open_cpus(wanted, pmu, of); }
+        if (events_.empty()) {
+            require({is_per_cpu_ ? perf_event::failure::no_such_cpu
+                                 : perf_event::failure::no_such_thread});
+        }
         for (auto& one : events_) {
             require(one->event.map({.aux = sizes.aux, .is_snapshot = sizes.is_snapshot}));
             require(one->side_band.map({.data = sizes.data, .aux = 0}));
@@ -139,9 +149,12 @@ public:
         for (auto& one : events_) {
             read(*one);
             if (one->records) { write_trace(*one, snapshot_of(one->event.areas())); }
+            all_.skipped += one->processes->skipped();
+            if (one->records) { all_.skipped += one->records->skipped(); }
             if (one->areas) {
                 all_.lost_records += one->areas->lost_records();
                 all_.bad_records += one->areas->bad_records();
+                all_.skipped += one->areas->skipped();
             }
         }
         file_->finish();
@@ -190,10 +203,14 @@ private:
               perf_event::trace_target const& target) {
         auto made = std::make_unique<traced_event>();
         auto const done = made->event.open(wanted, pmu, target);
-        bool const is_offline = done.what == perf_event::failure::no_such_cpu;
-        if (is_offline && is_per_cpu_) { return; }
+        // A processor that is offline, or a thread that has ended meanwhile.
+        bool const is_absent = done.what == (is_per_cpu_ ? perf_event::failure::no_such_cpu
+                                                         : perf_event::failure::no_such_thread);
+        if (is_absent) { return; }
         require(done);
-        require(made->side_band.open(side_band_, target));
+        auto const other = made->side_band.open(side_band_, target);
+        if (other.what == perf_event::failure::no_such_thread && !is_per_cpu_) { return; }
+        require(other);
         made->thread = target.thread;
         made->cpu = target.cpu;
         made->index = static_cast<std::uint32_t>(events_.size());
@@ -205,13 +222,14 @@ private:
         auto const count = ::sysconf(_SC_NPROCESSORS_CONF);
         for (int cpu = 0; of.cpus.empty() && cpu < count; ++cpu) { cpus.push_back(cpu); }
         for (int const cpu : cpus) { open(wanted, pmu, {.thread = of.program, .cpu = cpu}); }
-        if (events_.empty()) { require({perf_event::failure::no_such_cpu, 0}); }
     }
     void read(traced_event& of) {
         sink to{*this, of};
         write_records(*of.processes, to);
         if (of.records) { write_records(*of.records, to); }
-        if (of.areas && of.areas->read(to).is_stopped && is_enabled_) { (void)of.event.enable(); }
+        if (of.areas && of.areas->read(to).is_stopped && is_enabled_) {
+            all_.not_enabled += of.event.enable() ? 0U : 1U;
+        }
     }
     void write_records(perf_event::record_ring& from, sink& to) {
         while (true) {
@@ -242,14 +260,19 @@ private:
         for (auto const part : bytes.parts) { file_->append_trace(part); }
         all_.bytes += bytes.size();
     }
-    /// The AUX record that says so is lost: writes it again, from the last one.
+    /// An AUX record is lost that may have said that trace is missing: writes one, from the last.
     void mark_gap(traced_event& of, std::uint64_t offset) {
+        using flags = perf_data::aux_flags;
         if (of.last_aux.empty()) { return; }
-        constexpr std::size_t members = sizeof(perf_data::record_header);
-        store_le64(of.last_aux.data() + members, offset);
-        store_le64(of.last_aux.data() + members + 8, 0);
-        store_le64(of.last_aux.data() + members + 16, 1);  // TRUNCATED
-        file_->write_record({of.last_aux.data(), of.last_aux.size()});
+        auto made = file::load<perf_data::aux_record>(
+            byte_view{of.last_aux.data(), of.last_aux.size()});
+        made.aux_offset = offset;
+        made.aux_size = uint64_t{0};
+        made.flags = flags{}.with(flags::TRUNCATED{true});
+        auto const bytes = file::to_bytes(made);
+        auto record = of.last_aux;  // with its trailer
+        copy_bytes(record.data(), bytes.data(), sizeof made);
+        write_record(std::move(record));
     }
 
     bool is_per_cpu_;

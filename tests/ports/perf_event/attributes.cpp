@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <random>
 
 using namespace ptspec;
 using namespace ptspec::ports::perf_event;
@@ -94,6 +95,56 @@ TEST_CASE("what a kernel has no bits for is refused, by its member") {
                              linux_pmu())
                        .result.what == failure::refused;
     });
+}
+
+TEST_CASE("any configuration, with bits at any places") {
+    std::mt19937_64 numbers{61};
+    auto const chance = [&] { return numbers() % 2 == 0; };
+    for (int turn = 0; turn < 2000; ++turn) {
+        // The widths of the terms are those of the fields; the gaps between them are random.
+        unsigned next = 0, left = 64 - 11 - 3 * 4;
+        auto const term_of = [&](unsigned width) {
+            unsigned const gap = static_cast<unsigned>(numbers() % (left / 3 + 1));
+            left -= gap;
+            unsigned const lsb = next + gap;
+            next = lsb + width;
+            return term{static_cast<uint8_t>(next - 1), static_cast<uint8_t>(lsb), true};
+        };
+        pmu of{.type = 8};
+        uint64_t wanted = 0;
+        auto const add = [&](config_member member, unsigned width, uint64_t value) {
+            auto const made = term_of(width);
+            of.terms[underlying(member)] = made;
+            wanted |= value << made.lsb;
+        };
+        config::trace_config given{.user = true};
+        unsigned const periods[] = {static_cast<unsigned>(numbers() % 16),
+                                    static_cast<unsigned>(numbers() % 16),
+                                    static_cast<unsigned>(numbers() % 16)};
+        given.mtc_every = config::mtc_period::encoded(wrapped{periods[0]});
+        given.cyc_after = config::cyc_threshold::encoded(wrapped{periods[1]});
+        given.psb_every = config::psb_period::encoded(wrapped{periods[2]});
+        add(config_member::psb_every, 4, periods[2]);
+        add(config_member::tsc, 1, given.tsc = chance());
+        add(config_member::mtc_every, 4, periods[0]);
+        add(config_member::ret_compression, 1, !(given.ret_compression = chance()));
+        add(config_member::cyc, 1, given.cyc = chance());
+        add(config_member::mtc, 1, given.mtc = chance());
+        add(config_member::cyc_after, 4, periods[1]);
+        add(config_member::ptwrite, 1, given.ptwrite = chance());
+        add(config_member::fup_on_ptwrite, 1, given.fup_on_ptwrite = given.ptwrite && chance());
+        add(config_member::power_events, 1, given.power_events = chance());
+        add(config_member::event_trace, 1, given.event_trace = chance());
+        add(config_member::no_tnt, 1, given.no_tnt = chance());
+        add(config_member::branches, 1, 0);
+        given.branches = chance();
+        of.pt = term_of(1);
+        wanted |= uint64_t{!given.branches} << of.pt.lsb;  // `pt` alone: without branches
+        CAPTURE(turn);
+        auto const made = attributes_of({.config = given}, of);
+        REQUIRE(made);
+        REQUIRE(made.attr.config == wanted);
+    }
 }
 
 TEST_CASE("the attributes are those of the kernel's structure") {

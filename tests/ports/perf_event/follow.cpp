@@ -3,6 +3,7 @@
 #include <ptspec/ports/perf_event/program.hpp>
 
 #include <support/dummy_event.hpp>
+#include <support/skip.hpp>
 
 #include <doctest/doctest.h>
 
@@ -47,7 +48,7 @@ struct listing {
 }  // namespace
 
 TEST_CASE("records of a program come while it runs, and nothing stays open") {
-    if (!may_open()) { return; }
+    if (!may_open("records of a program")) { return; }
     auto const before = resources();
     {
         char name[] = "true";
@@ -57,7 +58,6 @@ TEST_CASE("records of a program come while it runs, and nothing stays open") {
         REQUIRE(child.start(arguments));
         REQUIRE(one.open(dummy(), {.thread = child.thread()}));
         REQUIRE(one.map({.aux = 0}));
-        CHECK(one.id() != 0);
         // A second process has its own areas.
         CHECK(one.areas().aux == nullptr);
         REQUIRE(child.run());

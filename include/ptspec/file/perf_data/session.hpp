@@ -29,8 +29,8 @@ struct session {
     text filter{};
     /// The type of the PMU `intel_pt`. Linux assigns it; perf finds its traces by it.
     uint32_t pmu_type = 8;
-    /// The event as the kernel opened it, of which `writer::write_record` takes records. If `size`
-    /// is 0, the attributes are made from `ctl`, and there are no such records.
+    /// The attributes with which the event was opened. `writer::write_record` writes its records.
+    /// If `size` is 0, the attributes in the file are made from `ctl`, and `write_record` fails.
     perf_event_attr attr{};
     bool is_per_cpu = false;      ///< each trace is that of a processor, not of a thread
     bool is_system_wide = false;  ///< of all threads, whose switches are in the records

@@ -13,7 +13,7 @@ namespace ptspec::ports::perf_event {
 /// the event again where the reader was too slow. `continues()`, called at least every `ms`
 /// milliseconds, can end it earlier.
 ///
-/// Errors: other, of poll(2).
+/// Errors: other, of poll(2) or of `enable`.
 template <takes_areas Sink, class Continues>
 auto follow(perf_trace& from, area_reader& areas, Sink& to, Continues const& continues,
             int ms = 100) -> trace_result {
@@ -24,7 +24,10 @@ auto follow(perf_trace& from, area_reader& areas, Sink& to, Continues const& con
         bool const has_ended = done > 0 && (wait.revents & (POLLHUP | POLLERR)) != 0;
         auto const found = areas.read(to);
         if (has_ended || !continues()) { return {}; }
-        if (found.is_stopped) { (void)from.enable(); }
+        if (found.is_stopped) {
+            auto const enabled = from.enable();
+            if (!enabled) { return enabled; }
+        }
     }
 }
 template <takes_areas Sink>

@@ -176,12 +176,6 @@ public:
     auto disable() noexcept -> trace_result {
         return result_of(control(PERF_EVENT_IOC_DISABLE, 0));
     }
-    /// The id in the records of the event; 0 if it is not open.
-    [[nodiscard]] auto id() const noexcept -> uint64_t {
-        uint64_t made = 0;
-        (void)::ioctl(file_, PERF_EVENT_IOC_ID, &made);
-        return made;
-    }
 
     [[nodiscard]] auto areas() const noexcept -> mapped_areas const& { return areas_; }
     /// For poll(2): POLLIN, there is something to read; POLLHUP, the thread has ended.
