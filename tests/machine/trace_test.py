@@ -71,6 +71,8 @@ STEPS = {
     "interrupted": "timeout --preserve-status -s INT 2 ./pt_trace -a -o interrupted.data",
     "no_program": "./pt_trace -o none.data ./nothing",
     "no_function": "./pt_trace --filter ./threads:nothing -o none.data ./threads 1",
+    "refused": "./pt_trace --ctl ptw -o none.data /bin/true",
+    "filters": "./pt_trace --filter main --filter main --filter main -o none.data ./threads 1",
     "bad_size": "./pt_trace --aux 12K -o none.data /bin/true",
     "no_cpu": "./pt_trace -a --cpu 77 -o none.data /bin/true",
 }
@@ -97,6 +99,8 @@ SAYS = {
     "interrupted": r"bytes of trace\n(.*\n)*= [03]",
     "no_program": r"cannot be executed: No such file or directory\n= 2",
     "no_function": r"has no function nothing\n= 2",
+    "refused": r"ptwrite: .*\n= 2",
+    "filters": r"this processor has 2 address filters\n= 2",
     "bad_size": r"must be a power of 2 of pages\n= 2",
     "no_cpu": r"does not exist, or is offline\n= 2",
 }

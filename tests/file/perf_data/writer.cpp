@@ -399,6 +399,7 @@ TEST_CASE(
                    bool{to.write(exit_record{.pid = 5, .tid = 6, .ptid = 6, .time = 9})} &&
                    to.write_record(byte_view{kernel}.first(32)).error == error::bad_record &&
                    to.write_record({}).error == error::bad_record &&
+                   to.write_record(join(kernel, u64(1))).error == error::bad_record &&
                    to.write_record(
                          test::perf_record(14, 0, join(u32(5), u32(6), u64(1000), u64(3), u64(2))))
                            .error == error::bad_record &&
