@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pt_flow {
@@ -148,24 +149,29 @@ private:
         of != nullptr ? to_.column(12, now_->count - of->count) : to_.blank(12);
         to_.text(" | ");
     }
+    void indent(std::int64_t depth) {
+        to_.blank(2 * static_cast<std::size_t>(std::clamp<std::int64_t>(depth, 0, 60)));
+    }
     template <class... Parts>
     void end_line(std::int64_t depth, Parts const&... parts) {
-        to_.blank(2 * static_cast<std::size_t>(std::clamp<std::int64_t>(depth, 0, 60)));
+        indent(depth);
         (to_.text(parts), ...);
         to_.end();
     }
-    [[nodiscard]] auto name_of(frame const& of) -> std::string {
-        return of.kind == flow::frame_kind::stopped ? std::string{calls::name_of(of.why)}
-                                                    : names_.of(of.function) + "()";
+    /// The name of a frame, with `after` if it is a function.
+    void name(frame const& of, std::string_view after) {
+        if (of.kind == flow::frame_kind::stopped) { return (void)to_.text(calls::name_of(of.why)); }
+        to_.text(names_.of(of.function)).text(after);
     }
     /// How the frame began, if it was not called.
-    [[nodiscard]] auto mark_of(frame const& of) -> std::string {
+    void mark(frame const& of) {
         switch (of.kind) {
-            case flow::frame_kind::event: return " /* event */";
+            case flow::frame_kind::event: to_.text(" /* event */"); break;
             case flow::frame_kind::tail_call:
-                return " /* [tail of " + names_.of(of.replaced) + "] */";
-            case flow::frame_kind::unseen: return " /* call not traced */";
-            default: return "";
+                to_.text(" /* [tail of ").text(names_.of(of.replaced)).text("] */");
+                break;
+            case flow::frame_kind::unseen: to_.text(" /* call not traced */"); break;
+            default: break;
         }
     }
     /// Prints the last call, which is no leaf.
@@ -175,7 +181,11 @@ private:
         if (!is_shown) { return; }
         ++printed;
         begin_line(pending_.when, nullptr);
-        end_line(pending_.depth, name_of(pending_), " {", mark_of(pending_));
+        indent(pending_.depth);
+        name(pending_, "()");
+        to_.text(" {");
+        mark(pending_);
+        to_.end();
     }
     void close_all() {
         while (!now_->open.empty()) { close(last_); }
@@ -189,14 +199,18 @@ private:
         if (is_shown) {
             ++printed;
             begin_line(when, &last);
+            indent(last.depth);
             if (is_leaf) {
-                end_line(last.depth, name_of(last), ";", mark_of(last),
-                         is_at_end_ ? " /* not returned */" : "");
+                name(last, "()");
+                to_.text(";");
+                mark(last);
+                if (is_at_end_) { to_.text(" /* not returned */"); }
             } else {
-                auto name = name_of(last);
-                if (name.ends_with("()")) { name.resize(name.size() - 2); }
-                end_line(last.depth, "} /* ", name, is_at_end_ ? ", not returned */" : " */");
+                to_.text("} /* ");
+                name(last, "");
+                to_.text(is_at_end_ ? ", not returned */" : " */");
             }
+            to_.end();
         }
         is_pending_ = false;
     }
