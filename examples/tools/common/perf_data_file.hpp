@@ -7,6 +7,7 @@
 
 #include <ptspec/file/perf_data/writer.hpp>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -32,6 +33,15 @@ public:
     }
     void write_record(ptspec::byte_view record) { require(writer_.write_record(record)); }
     void append_trace(ptspec::byte_view bytes) { require(writer_.append_trace(bytes)); }
+    /// Ends a round of records. What was written can then be read: `size` bytes of `path`.
+    void finish_round() {
+        require(writer_.finished_round());
+        out_.flush();
+    }
+    [[nodiscard]] auto path() const -> std::string const& { return out_.path(); }
+    [[nodiscard]] auto size() const -> std::uint64_t {
+        return perf_data::head_size + writer_.data_size();
+    }
     void finish() {
         require(writer_.finish());
         auto const head = perf_data::head(session_, writer_.data_size());

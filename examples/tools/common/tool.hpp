@@ -305,6 +305,9 @@ public:
         return name_ + ": " + std::strerror(errno);
     }
 
+    /// The name of a regular file until it is complete.
+    [[nodiscard]] auto path() const -> std::string const& { return path_; }
+
     /// Writes all bytes of a temporary file to another output.
     void copy_to(output& other) {
         flush();

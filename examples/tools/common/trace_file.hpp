@@ -292,6 +292,27 @@ struct container {
     }
 };
 
+/// How a perf.data file was recorded.
+inline auto recording_of(ptspec::file::perf_data::decoder_config const& config) -> recording {
+    using ctl = reg::ia32_rtit_ctl;
+    recording made;
+    if (!config) { return made; }
+    made.is_known = true;
+    // Linux sets TraceEn when it has set the rest.
+    made.ctl = config.ctl.with(ctl::TraceEn{true});
+    made.unknown_config = config.unknown_config;
+    made.filter = {reinterpret_cast<char const*>(config.filter.data()), config.filter.size()};
+    made.has_tsc = config.ctl.get<ctl::TSCEn>();
+    made.has_mtc = config.ctl.get<ctl::MTCEn>();
+    made.has_cyc = config.ctl.get<ctl::CYCEn>();
+    made.is_snapshot = config.info.SNAPSHOT_MODE != 0;
+    made.clock = ptspec::file::perf_data::clock_options_of(config);
+    made.has_model = bool{config.model};
+    made.model = config.model.model;
+    made.to_ns = config.clock;
+    return made;
+}
+
 namespace detail {
 
 namespace perf_data = ptspec::file::perf_data;
@@ -361,26 +382,6 @@ inline auto perf_text_of(perf_data::read_status why) -> std::string {
         case not_intel_pt: return std::string{no_intel_pt} + ": " + text_of(why);
         default: return text_of(why);
     }
-}
-
-inline auto recording_of(perf_data::decoder_config const& config) -> recording {
-    using ctl = reg::ia32_rtit_ctl;
-    recording made;
-    if (!config) { return made; }
-    made.is_known = true;
-    // Linux sets TraceEn when it has set the rest.
-    made.ctl = config.ctl.with(ctl::TraceEn{true});
-    made.unknown_config = config.unknown_config;
-    made.filter = {reinterpret_cast<char const*>(config.filter.data()), config.filter.size()};
-    made.has_tsc = config.ctl.get<ctl::TSCEn>();
-    made.has_mtc = config.ctl.get<ctl::MTCEn>();
-    made.has_cyc = config.ctl.get<ctl::CYCEn>();
-    made.is_snapshot = config.info.SNAPSHOT_MODE != 0;
-    made.clock = perf_data::clock_options_of(config);
-    made.has_model = bool{config.model};
-    made.model = config.model.model;
-    made.to_ns = config.clock;
-    return made;
 }
 
 /// The flags with which an AUX record reports a gap.

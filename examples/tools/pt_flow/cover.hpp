@@ -3,7 +3,7 @@
 
 // Walks traces for coverage: each thread collects what it walks, without records of it.
 
-#include "covered.hpp"
+#include "../common/reports/covered.hpp"
 #include "walk.hpp"
 
 #include <ptspec/flow.hpp>

@@ -6,6 +6,7 @@
 #include "../common/clock_options.hpp"
 #include "../common/numbers.hpp"
 #include "../common/place_filter.hpp"
+#include "../common/reports/forms.hpp"
 #include "../common/traced/options.hpp"
 #include "walk.hpp"
 
@@ -18,31 +19,16 @@
 
 namespace pt_flow {
 
-enum class form : std::uint8_t {
-    instructions,
-    runs,
-    blocks,
-    edges,
-    calls,
-    folded,
-    drcov,
-    bitmap,
-};
-
 struct settings {
-    form what = form::runs;
-    std::size_t bitmap_size = 0;
+    reports::report_options report{};
     std::string trace{};
     walk_settings walk{};
-    bool times = false;     ///< of calls
-    bool is_quiet = false;  ///< without counts of gaps
-    flow::stack_choice stack_by = flow::stack_choice::by_returns;
+    bool is_quiet = false;   ///< without counts of gaps
     std::uint64_t from = 0;  ///< bytes of the trace
     std::uint64_t to = ~std::uint64_t{0};
     traced::code_options code{};
     std::optional<std::uint64_t> tid{};
     std::optional<std::uint64_t> stream{};
-    std::string dso{};  ///< the file whose calls are printed
     trace_file::ring_files ring{};
     trace_file::given_options given{};  ///< of the options of clocks
 
@@ -51,20 +37,6 @@ struct settings {
 
 namespace detail {
 
-/// A power of two from 8 to 2^31; `64K` is 65536.
-inline auto bitmap_size_of(std::string const& text) -> std::size_t {
-    std::string_view digits{text};
-    unsigned shift = 0;
-    if (digits.ends_with('K')) { shift = 10; }
-    if (digits.ends_with('M')) { shift = 20; }
-    if (shift != 0) { digits.remove_suffix(1); }
-    auto const found = tool::parse_number(digits, std::uint64_t{1} << 31 >> shift);
-    auto const size = found ? *found << shift : 0;
-    if (size < 8 || (size & (size - 1)) != 0) {
-        throw tool::failure{"--bitmap takes a power of two from 8 to 2048M"};
-    }
-    return static_cast<std::size_t>(size);
-}
 /// Ticks, or seconds with up to nine digits after the point.
 inline auto time_of(std::string_view text) -> std::optional<std::uint64_t> {
     constexpr std::uint64_t any = ~std::uint64_t{0};
@@ -101,26 +73,6 @@ inline auto window_of(std::string const& text) -> time_window {
     }
     return made;
 }
-/// Takes an option that selects what is printed. Returns false when it is another option.
-inline auto take_form(tool::command_line& line, settings& to) -> bool {
-    constexpr std::pair<std::string_view, form> forms[] = {
-        {"--instructions", form::instructions},
-        {"--runs", form::runs},
-        {"--blocks", form::blocks},
-        {"--edges", form::edges},
-        {"--calls", form::calls},
-        {"--folded", form::folded},
-        {"--drcov", form::drcov},
-        {"--bitmap", form::bitmap},
-    };
-    for (auto const& [option, what] : forms) {
-        if (!line.is(option)) { continue; }
-        to.what = what;
-        if (what == form::bitmap) { to.bitmap_size = bitmap_size_of(line.value()); }
-        return true;
-    }
-    return false;
-}
 /// Takes an option that describes the clocks. Returns false when it is another option.
 inline auto take_clock_option(tool::command_line& line, settings& to) -> bool {
     struct {
@@ -155,7 +107,8 @@ inline auto parse(tool::command_line& line, std::string_view usage) -> settings 
             std::exit(0);
         }
         if (trace_file::take_ring_option(line, given.ring) ||
-            tool::take_place_option(line, given.walk.places) || detail::take_form(line, given) ||
+            tool::take_place_option(line, given.walk.places) ||
+            reports::take_option(line, given.report) ||
             traced::take_code_option(line, given.code) || detail::take_clock_option(line, given)) {
             continue;
         }
@@ -172,9 +125,6 @@ inline auto parse(tool::command_line& line, std::string_view usage) -> settings 
             given.walk.tries_other_ret = false;
         } else if (line.is("--tid")) {
             given.tid = tool::number_of(line, "a number", any);
-        } else if (line.is("--dso")) {
-            given.dso = line.value();
-            if (given.dso.starts_with("./")) { given.dso.erase(0, 2); }
         } else if (line.is("--stream")) {
             given.stream = tool::number_of(line, "a number", any);
         } else if (line.is("--from")) {
@@ -185,15 +135,6 @@ inline auto parse(tool::command_line& line, std::string_view usage) -> settings 
             given.walk.window = detail::window_of(line.value());
         } else if (line.is("--quiet")) {
             given.is_quiet = true;
-        } else if (line.is("--times")) {
-            given.times = true;
-        } else if (line.is("--stack-by")) {
-            auto const how = line.value();
-            if (how != "returns" && how != "ptwrite") {
-                throw tool::failure{"--stack-by takes returns or ptwrite"};
-            }
-            given.stack_by = how == "ptwrite" ? flow::stack_choice::by_ptwrite
-                                              : flow::stack_choice::by_returns;
         } else if (line.is("--jobs")) {
             given.walk.jobs = static_cast<unsigned>(
                 tool::number_of(line, "a number from 1 to 256", 256, 1));
@@ -205,11 +146,8 @@ inline auto parse(tool::command_line& line, std::string_view usage) -> settings 
         }
     }
     if (given.trace.empty()) { throw tool::failure{"needs a trace; see --help"}; }
-    if (given.times && given.what != form::calls) { throw tool::failure{"--times needs --calls"}; }
+    given.report.check();
     if (given.from > given.to) { throw tool::failure{"--from is after --to"}; }
-    if (!given.dso.empty() && given.what != form::calls) {
-        throw tool::failure{"--dso needs --calls"};
-    }
     given.ring.check();
     given.ring.to_ns = given.walk.to_ns.perf;
     given.walk.clock.quirks = given.walk.options.quirks;

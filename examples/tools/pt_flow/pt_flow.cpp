@@ -4,11 +4,8 @@
 
 #include "../common/traced/filters.hpp"
 #include "../common/traced/processes.hpp"
-#include "call_tree.hpp"
 #include "cover.hpp"
-#include "covered.hpp"
-#include "folded_stacks.hpp"
-#include "listing.hpp"
+#include "../common/reports/forms.hpp"
 #include "options.hpp"
 #include "../common/walk_limits.hpp"
 #include "recordings.hpp"
@@ -21,7 +18,7 @@
 namespace {
 
 using namespace ptspec;
-using pt_flow::form;
+using reports::form;
 using pt_flow::settings;
 
 constexpr std::string_view usage =
@@ -169,57 +166,11 @@ auto walk(settings const& given, std::vector<pt_flow::stretch> all, Code& code,
     return has_psb;
 }
 
-using report = std::unique_ptr<pt_flow::report>;
-
-/// A report of calls. `names_of(thread)` are its symbols, `ranges_of(thread)` the addresses of
-/// the functions that are printed, if only some are.
-template <class NamesOf, class RangesOf>
-auto calls_report(settings const& given, tool::output& to, trace_file::conversion const& to_ns,
-                  bool has_titles, NamesOf names_of, RangesOf ranges_of) -> report {
-    auto const of = pt_flow::wanted{.times = given.times};
-    using printer = std::unique_ptr<pt_flow::call_printer>;
-    auto const report_by = [&](bool is_at_once, auto const& make) {
-        return std::make_unique<pt_flow::calls_by_thread>(to, of, has_titles, is_at_once,
-                                                          given.stack_by, names_of, make);
-    };
-    if (given.what == form::folded) {
-        auto const make = [&to, names_of](pt_flow::thread_id which) -> printer {
-            return std::make_unique<pt_flow::folded_stacks>(to, names_of(which));
-        };
-        return report_by(false, make);
-    }
-    pt_flow::call_format const how{given.times, to_ns, {}};
-    auto const make = [&to, names_of, ranges_of, how](pt_flow::thread_id which) -> printer {
-        auto of_thread = how;
-        of_thread.only = ranges_of(which);
-        return std::make_unique<pt_flow::call_tree>(to, names_of(which), of_thread);
-    };
-    return report_by(true, make);
-}
-/// A listing; nullptr for other forms.
-auto listing_of(settings const& given, tool::output& to) -> report {
-    switch (given.what) {
-        case form::instructions: return std::make_unique<pt_flow::instruction_listing>(to);
-        case form::runs: return std::make_unique<pt_flow::run_listing>(to);
-        case form::blocks: return std::make_unique<pt_flow::block_listing>(to);
-        case form::edges: return std::make_unique<pt_flow::edge_listing>(to);
-        case form::bitmap: return std::make_unique<pt_flow::edge_counts>(to, given.bitmap_size);
-        default: return nullptr;
-    }
-}
-
 /// What is asked of a walk. `user_code` and `kernel_code` say what helps where code is missing.
 auto request_of(settings const& given, std::string user_code, std::string kernel_code)
     -> tool::walk_request {
     tool::walk_request made;
-    switch (given.what) {
-        case form::edges:
-        case form::bitmap: made.what = "edges"; break;
-        case form::calls: made.what = given.dso.empty() ? "calls" : "calls of " + given.dso; break;
-        case form::drcov: made.what = "blocks of files"; break;
-        case form::folded: made.what = "stacks"; break;
-        default: break;
-    }
+    made.what = reports::words_of(given.report);
     made.has_bytes = given.has_bytes();
     made.to_ns = given.walk.to_ns;
     made.user_code = std::move(user_code);
@@ -227,7 +178,6 @@ auto request_of(settings const& given, std::string user_code, std::string kernel
     made.is_quiet = given.is_quiet;
     return made;
 }
-
 void report_no_psb(std::string const& name) {
     tool::print_error(name +
                       ": has no PSB: no Intel PT, or its begin is missing: nothing is known");
@@ -249,7 +199,7 @@ void report_left_out(settings const& given, pt_flow::left_out const& all) {
 }
 
 /// Says what a report did not find, after what it printed, and returns the exit status.
-auto report_found(pt_flow::report const& of, tool::walk_request const& asked, tool::output& out)
+auto report_found(reports::report const& of, tool::walk_request const& asked, tool::output& out)
     -> int {
     out.flush();
     auto found = of.found;
@@ -263,8 +213,8 @@ auto print_raw(settings& given, trace_file::opened& in, tool::output& out) -> in
     auto const bytes = in.whole();
     traced::traced_code code{given.code.images.spans()};
     code.select(given.walk.places);
-    report to = listing_of(given, out);
-    if (given.what == form::drcov) {
+    auto to = listing_of(given.report, out);
+    if (given.report.what == form::drcov) {
         to = std::make_unique<pt_flow::covered_blocks>(
             out,
             [&](pt_flow::thread_id, std::uint64_t at) { return given.code.images.module_at(at); });
@@ -273,7 +223,7 @@ auto print_raw(settings& given, trace_file::opened& in, tool::output& out) -> in
             return given.code.images.names();
         };
         auto const all = [](pt_flow::thread_id) { return std::vector<flow::ip_range>{}; };
-        to = calls_report(given, out, given.walk.to_ns, false, names_of, all);
+        to = calls_report(given.report, out, given.walk.to_ns, false, names_of, all);
     }
     tool::progress bar{bytes->bytes().size()};
     auto how = given.walk;
@@ -299,33 +249,6 @@ struct source {
     std::function<bool(pt_flow::report&, unsigned, tool::progress*)> walk;
 };
 
-/// The report for the wanted form. `Processes` has the names of functions.
-template <class Processes>
-auto report_of_threads(settings const& given, tool::output& to, trace_file::conversion const& to_ns,
-                       Processes& of) -> report {
-    auto made = listing_of(given, to);
-    if (made != nullptr) { return made; }
-    if (given.what == form::drcov) {
-        auto const module_of = [&of](pt_flow::thread_id which, std::uint64_t address) {
-            return of.module_at(which.pid, address, which.image);
-        };
-        return std::make_unique<pt_flow::covered_blocks>(to, module_of);
-    }
-    auto const names_of = [&of](pt_flow::thread_id which) -> auto& {
-        if constexpr (requires { of.guest_names(); }) {
-            if (which.is_guest) { return of.guest_names(); }
-        }
-        return of.names_of(which.pid, which.image);
-    };
-    auto const ranges_of = [&of, &given](pt_flow::thread_id which) {
-        if (given.dso.empty()) { return std::vector<flow::ip_range>{}; }
-        auto ranges = of.ranges_of(which.pid, given.dso, which.image);
-        if (ranges.empty()) { ranges.push_back({~std::uint64_t{0}, ~std::uint64_t{0}}); }
-        return ranges;
-    };
-    return calls_report(given, to, to_ns, true, names_of, ranges_of);
-}
-
 /// Prints the coverage of several traces, and returns the exit status. Traces that are divided are
 /// walked one after the other, the others in parallel.
 template <class Processes>
@@ -333,7 +256,7 @@ auto print_coverage(settings const& given, std::vector<source> const& all, Proce
                     tool::walk_request const& asked, tool::output& out) -> int {
     using pt_flow::coverage_report;
     auto const make_report = [&] {
-        auto made = report_of_threads(given, out, all[0].to_ns, of);
+        auto made = report_of_threads(given.report, out, all[0].to_ns, of);
         return std::unique_ptr<coverage_report>{&dynamic_cast<coverage_report&>(*made.release())};
     };
     auto const to = make_report();
@@ -385,10 +308,10 @@ auto print_coverage(settings const& given, std::vector<source> const& all, Proce
 template <class Processes>
 auto print_all(settings const& given, std::vector<source> const& all, Processes& of,
                tool::walk_request const& asked, tool::output& out) -> int {
-    if (!given.dso.empty() && !of.executes(given.dso)) {
-        throw tool::failure{given.dso + ": no process executes this file"};
+    if (!given.report.dso.empty() && !of.executes(given.report.dso)) {
+        throw tool::failure{given.report.dso + ": no process executes this file"};
     }
-    if (given.what == form::drcov || given.what == form::bitmap) {
+    if (given.report.what == form::drcov || given.report.what == form::bitmap) {
         return print_coverage(given, all, of, asked, out);
     }
     auto const jobs = given.walk.jobs;
@@ -396,7 +319,7 @@ auto print_all(settings const& given, std::vector<source> const& all, Processes&
     for (auto const& one : all) { size += one.size; }
     tool::progress bar{size};
     if (all.size() == 1) {
-        auto const to = report_of_threads(given, out, all[0].to_ns, of);
+        auto const to = report_of_threads(given.report, out, all[0].to_ns, of);
         bool const has_psb = all[0].walk(*to, jobs, &bar);
         print_notes(to->notes);
         if (!has_psb) { report_no_psb(all[0].label); }
@@ -413,7 +336,7 @@ auto print_all(settings const& given, std::vector<source> const& all, Processes&
     auto const make = [&](unsigned, std::size_t i) {
         printed made;
         made.text.write(all[i].label + "\n");
-        auto const to = report_of_threads(given, made.text, all[i].to_ns, of);
+        auto const to = report_of_threads(given.report, made.text, all[i].to_ns, of);
         all[i].walk(*to, 1, nullptr);
         to->end();
         made.found = to->found;
@@ -555,7 +478,7 @@ void take_kcore_directory(settings& given) {
 
 auto run_tool(tool::command_line& line) -> int {
     auto given = pt_flow::parse(line, usage);
-    if (given.what == form::drcov && given.code.files.has_guest()) {
+    if (given.report.what == form::drcov && given.code.files.has_guest()) {
         throw tool::failure{"--drcov has no code of guests: leave out --guest-symfs, "
                             "--guest-kernel and --guest-kallsyms"};
     }
@@ -581,7 +504,7 @@ auto run_tool(tool::command_line& line) -> int {
         file.check();
         return status;
     }
-    if (given.tid || given.stream || !given.dso.empty()) {
+    if (given.tid || given.stream || !given.report.dso.empty()) {
         throw tool::failure{"--tid, --stream and --dso need a perf.data file"};
     }
     in.check_format();

@@ -8,7 +8,7 @@
 #include "../common/traced/symbols.hpp"
 #include "../common/recorded/raw_output.hpp"
 #include "../common/recorded/walked_code.hpp"
-#include "report.hpp"
+#include "../common/reports/report.hpp"
 
 #include <ptspec/flow/walk_options.hpp>
 
@@ -22,6 +22,8 @@
 #include <utility>
 
 namespace pt_flow {
+
+using namespace reports;
 
 /// The processes of a recording. Threads may share it.
 class recorded_processes {

@@ -6,7 +6,7 @@
 #include "in_order.hpp"
 #include "../common/progress.hpp"
 #include "../common/trace_file.hpp"
-#include "recorder.hpp"
+#include "../common/reports/recorder.hpp"
 
 #include <ptspec/flow.hpp>
 #include <ptspec/trace/clock.hpp>
@@ -18,6 +18,8 @@
 #include <vector>
 
 namespace pt_flow {
+
+using namespace reports;
 
 /// Contiguous bytes of a trace, in one or more pieces.
 class stretch {
@@ -111,11 +113,6 @@ public:
 private:
     std::vector<flow::block> storage_ = std::vector<flow::block>(std::size_t{1} << 16);
     flow::block_cache cache_{storage_.data(), storage_.size()};
-};
-
-template <class Sink>
-struct timed : Sink {
-    void time(trace::time const& when) { this->to.time(when); }
 };
 
 /// The gaps that another effect of uncompressed RETs on the return stack may avoid.

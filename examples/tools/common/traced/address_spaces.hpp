@@ -209,6 +209,7 @@ public:
         }
         // No code was at these addresses before: this needs no new version.
         if (!is_code) { return; }
+        ++changes_[process];
         auto const space = versions_[process].back().space;
         if (has_time && time > versions_[process].back().time) {
             auto& times = added_[space];
@@ -216,6 +217,12 @@ public:
             made.order = static_cast<std::uint32_t>(times.size());
         }
         spaces_[space][address] = std::move(made);
+    }
+
+    /// How often the code of a process has changed.
+    [[nodiscard]] auto changes_of(std::uint32_t process) const -> std::uint64_t {
+        auto const found = changes_.find(process);
+        return found == changes_.end() ? 0 : found->second;
     }
 
     // ---------------------------------------------------------------------------- the versions
@@ -307,7 +314,7 @@ public:
         while (first != end && end->has_ended) { --end; }
         if (first == end) { return space_until(end->space, until); }
         auto const last = space_until(end->space, until);
-        auto const [at, is_new] = common_.try_emplace({first, last});
+        auto const [at, is_new] = common_.try_emplace({first->space, last});
         if (is_new) {
             merged_spaces all;
             bool const is_right = (end - first <= max_versions || is_all(first, end)) &&
@@ -399,6 +406,7 @@ private:
     }
     void begin_version(std::uint32_t process, std::uint64_t time, space_map code,
                        bool is_exec = false) {
+        ++changes_[process];
         copies_ += code.size();
         if (copies_ > max_copies) {
             if (!is_full_) { tool::print_error("too many mappings: later code is missing"); }
@@ -413,10 +421,11 @@ private:
         spaces_.push_back(std::move(code));
         all.push_back({time, static_cast<std::uint32_t>(spaces_.size() - 1), image});
     }
-    /// The number of a space without the mappings that were added after a time.
+    /// The number of a space without the mappings that were added after a time. Later mappings do
+    /// not change what has this number.
     auto space_until(std::uint32_t space, std::uint64_t time) -> std::uint32_t {
         auto const added = added_.find(space);
-        if (added == added_.end() || added->second.back() <= time) { return space; }
+        if (added == added_.end()) { return space; }
         auto const& times = added->second;
         auto const first = std::upper_bound(times.begin(), times.end(), time);
         auto const visible = static_cast<std::uint32_t>(first - times.begin());
@@ -447,9 +456,10 @@ private:
     std::map<std::uint32_t, std::vector<std::uint64_t>> added_{};  ///< times of mappings, by order
     std::vector<part> parts_{};
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> part_numbers_{};
-    std::map<std::pair<version const*, std::uint32_t>, std::uint32_t> common_{};
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> common_{};
     std::map<std::vector<std::uint32_t>, std::uint32_t> common_of_processes_{};
     std::map<std::vector<std::uint32_t>, std::uint32_t> common_of_spaces_{};
+    std::map<std::uint32_t, std::uint64_t> changes_{};  ///< by process
     std::size_t copies_ = 0;
     bool is_full_ = false;
 };

@@ -25,6 +25,7 @@ using namespace ptspec;
 struct code_files {
     std::string root{};               ///< before each path
     std::string vdso{};               ///< the vDSO; empty: by its build id
+    bool is_running = false;          ///< the recorded kernel is the running one: it has this vDSO
     std::string kernel{};             ///< a copy of /proc/kcore, or vmlinux
     bool kernel_is_of_start = false;  ///< the copy was made at the begin of the recording
     std::string kallsyms{};           ///< a copy of /proc/kallsyms
@@ -204,7 +205,7 @@ private:
             if (is_right(made, build_id)) { return made; }
         } else if (auto cached = read_cached(build_id, "vdso")) {
             return cached;
-        } else if (!build_id.empty()) {
+        } else if (!build_id.empty() || where_.is_running) {
             auto own = own_vdso();
             if (is_right(own, build_id)) { return own; }
         }

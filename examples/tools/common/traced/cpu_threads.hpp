@@ -70,10 +70,26 @@ struct thread_switch {
 
 class cpu_threads {
 public:
-    void add(std::uint32_t cpu, thread_switch const& one) { switches_[cpu].push_back(one); }
-    /// Completes the threads after the last one was added.
-    void settle() {
-        for (auto& [cpu, all] : switches_) { settle(all); }
+    /// Adds a switch, in the order of time. The thread before it becomes unknown if the switch is of
+    /// another one: records are missing between them.
+    void add(std::uint32_t cpu, thread_switch const& one) {
+        auto& all = switches_[cpu];
+        if (!all.empty()) {
+            auto& before = all.back();
+            bool const agrees = one.who == before.who || one.who.tid == no_process;
+            if (!agrees && !before.is_out) { before.thread = no_thread; }
+        }
+        all.push_back(one);
+    }
+    /// Forgets what CPUs executed before a time.
+    void forget_before(std::uint64_t time) {
+        constexpr std::ptrdiff_t least = 4096;  // what is worth moving the others
+        for (auto& [cpu, all] : switches_) {
+            auto const* const last = last_before(all, time);
+            if (last != nullptr && last - all.data() >= least) {
+                all.erase(all.begin(), all.begin() + (last - all.data()));
+            }
+        }
     }
     [[nodiscard]] auto has_threads(std::uint32_t cpu) const -> bool {
         return switches_.contains(cpu);
@@ -139,17 +155,6 @@ public:
     }
 
 private:
-    /// Makes the thread unknown where the next record of the CPU is of another thread: records are
-    /// missing between them.
-    static void settle(std::vector<thread_switch>& all) {
-        tool::stable_sort(all,
-                          [](auto const& one, auto const& two) { return one.time < two.time; });
-        for (std::size_t i = 1; i < all.size(); ++i) {
-            bool const agrees = all[i].who == all[i - 1].who || all[i].who.tid == no_process;
-            if (!agrees && !all[i - 1].is_out) { all[i - 1].thread = no_thread; }
-        }
-    }
-
     std::map<std::uint32_t, std::vector<thread_switch>> switches_{};
 };
 

@@ -12,6 +12,7 @@
 #include "function_ends.hpp"
 #include "guest_code.hpp"
 #include "kernel_code.hpp"
+#include "record_order.hpp"
 #include "symbols.hpp"
 #include "tsc_times.hpp"
 
@@ -42,8 +43,31 @@ public:
         read(of);
         kernel_.open(files.where(), of);
         guest_.finish();
-        cpus_.settle();
     }
+
+    /// Takes a record, in the order of time: those of the file are taken.
+    void take(file::perf_data::record const& one) {
+        namespace perf_data = file::perf_data;
+        auto const mode = one.misc & perf_data::misc_cpumode;
+        bool const is_of_guest = mode == perf_data::misc_guest_kernel ||
+                                 mode == perf_data::misc_guest_user;
+        is_of_guest ? take_of_guest(one) : take_of_host(one);
+    }
+    /// Updates names that `names_of` returned, after more records. Returns whether some changed.
+    auto update_names() -> bool {
+        std::lock_guard const held{lock_};
+        bool is_any = false;
+        for (auto& [of, one] : names_) {
+            if (of.first == no_process || one.changes == spaces_.changes_of(of.first)) { continue; }
+            one.all = {};
+            add_names(one, of.first,
+                      of.second == every_image ? std::nullopt : std::optional{of.second});
+            is_any = true;
+        }
+        return is_any;
+    }
+    /// Forgets what CPUs executed before a time.
+    void forget_before(std::uint64_t time) { cpus_.forget_before(time); }
 
     /// The process of a thread; `no_process`: unknown.
     [[nodiscard]] auto process_of(std::uint64_t tid) const -> std::uint32_t {
@@ -216,8 +240,20 @@ public:
         -> symbols const& {
         std::lock_guard const held{lock_};
         auto const [at, is_new] = names_.try_emplace({process, image.value_or(every_image)});
-        auto& names = at->second;
-        if (!is_new) { return names; }
+        if (is_new) { add_names(at->second, process, image); }
+        return at->second.all;
+    }
+
+private:
+    static constexpr std::size_t max_named = 4096;  ///< mappings
+
+    struct named {
+        symbols all{};
+        std::uint64_t changes = 0;  ///< of the process, up to these names
+    };
+    void add_names(named& to, std::uint32_t process, std::optional<std::uint32_t> image) {
+        auto& names = to.all;
+        to.changes = spaces_.changes_of(process);
         std::set<std::pair<std::uint64_t, std::string>> known;
         each_mapping(process, image, [&](std::uint64_t start, mapped const& where) {
             bool const is_first = known.emplace(start - where.offset, where.path).second;
@@ -230,11 +266,7 @@ public:
         names.set_kernel(kernel_.names(program_of(image) ? std::optional{*image % kernel_.eras()}
                                                          : std::nullopt));
         names.sort();
-        return names;
     }
-
-private:
-    static constexpr std::size_t max_named = 4096;  ///< mappings
 
     /// Calls `visit(start, mapped)` for the mappings of a process; of `no_process`, for those of
     /// code that is the same in all processes.
@@ -291,37 +323,11 @@ private:
     void read(file::perf_data::input const& of) {
         namespace perf_data = file::perf_data;
         has_other_clock_ = uses_other_clock(of);
-        std::vector<perf_data::record> all;
-        std::map<std::uint32_t, std::uint64_t> last_times;  // of the CPUs, in the order of the file
-        std::vector<std::pair<std::uint32_t, std::uint64_t>> losses;
+        record_order all;
         auto from = perf_data::records(of);
-        while (auto const one = from.next()) {
-            all.push_back(one);
-            if (perf_data::read_as<perf_data::lost_record>(one) ||
-                perf_data::read_as<perf_data::lost_samples_record>(one)) {
-                losses.push_back({one.id.cpu, last_times[one.id.cpu]});
-            } else if (has_place(one)) {
-                last_times[one.id.cpu] = one.id.time;
-            }
-        }
+        while (auto const one = from.next()) { all.add(one); }
         // A file has one buffer of a CPU after the other.
-        tool::stable_sort(
-            all, [](auto const& one, auto const& two) { return one.id.time < two.id.time; });
-        for (auto const& one : all) {
-            auto const mode = one.misc & perf_data::misc_cpumode;
-            bool const is_of_guest = mode == perf_data::misc_guest_kernel ||
-                                     mode == perf_data::misc_guest_user;
-            is_of_guest ? take_of_guest(one) : take(one);
-        }
-        // After lost records, the thread of the CPU is unknown until the next switch.
-        for (auto const& [cpu, time] : losses) {
-            cpus_.add(cpu, {time, no_thread, no_thread, true});
-        }
-    }
-    /// Whether a record has a time and a CPU.
-    static auto has_place(file::perf_data::record const& one) -> bool {
-        using is = file::perf_data::sample_type;
-        return one.id.has.get<is::TIME>() && one.id.has.get<is::CPU>();
+        all.take_up_to(~std::uint64_t{0}, [this](auto const& one) { take(one); });
     }
     static auto uses_other_clock(file::perf_data::input const& of) -> bool {
         auto events = file::perf_data::attrs_of(of);
@@ -330,7 +336,7 @@ private:
         }
         return false;
     }
-    void take(file::perf_data::record const& one) {
+    void take_of_host(file::perf_data::record const& one) {
         namespace perf_data = file::perf_data;
         kernel_.take(one);
         auto const time = one.id.time;
@@ -371,6 +377,9 @@ private:
                 bool const is_out = change->is_out();
                 cpus_.add(one.id.cpu, {time, is_out ? no_thread : thread, thread, is_out});
             }
+        } else if (is_loss(one)) {
+            // The thread of the CPU is unknown until the next switch.
+            cpus_.add(one.id.cpu, {time, no_thread, no_thread, true});
         }
     }
     /// A mapping in a guest; other records of guests say nothing of code.
@@ -390,7 +399,7 @@ private:
                      std::uint64_t time, bool has_time) {
         auto const& one = record.value;
         std::uint32_t const process = one.pid;
-        std::string const path = string_of(record.string());
+        std::string path = string_of(record.string());
         if (process == no_process) { return kernel_.map(path, one.addr, one.len, one.pgoff); }
         processes_.try_emplace(one.tid, process);
         threads_[process].insert(one.tid);
@@ -400,6 +409,8 @@ private:
         auto const id = own.size() != 0             ? hex_of(own)
                         : known != build_ids_.end() ? known->second
                                                     : std::string{};
+        // Programs of 32 bits have another vDSO.
+        if (path == "[vdso]" && id.empty() && one.addr >> 32 == 0) { path = "[vdso32]"; }
         bool const is_code = !one.is_data() &&
                              (!one.is_mmap2() || (one.prot & file::perf_data::prot_exec) != 0);
         spaces_.map(process, one.addr, {one.len, one.pgoff, path, id}, is_code, time, has_time);
@@ -416,7 +427,7 @@ private:
     address_spaces spaces_{};
     std::vector<view> views_{};
     std::map<view, std::uint32_t> view_numbers_{};
-    std::map<std::pair<std::uint32_t, std::uint32_t>, symbols> names_{};  ///< by process and image
+    std::map<std::pair<std::uint32_t, std::uint32_t>, named> names_{};  ///< by process and image
     mutable std::mutex lock_{};  ///< of files, spaces and names, after the constructor
 };
 
@@ -452,6 +463,8 @@ public:
                                   !in_->has_images(thread_.pid) && !in_->has_guest_code());
         return is_constant ? nullptr : &thread_;
     }
+    /// What follows executed before this time of perf. Otherwise the trace says it: its next TSC.
+    void set_horizon(std::uint64_t time) { horizon_ = time; }
     /// Sets what is wanted. `place()` says whether a walk is there.
     void select(tool::place_filter const& places) { filter_ = places; }
     [[nodiscard]] auto place() const -> tool::walk_place const& { return place_; }
@@ -519,6 +532,10 @@ private:
         if (!when.is_absolute() || when.is_guest) { return {}; }
         time_range made;
         made.first = to_ns.time_of(when.earliest);
+        if (when.latest == trace::time::unbounded && horizon_) {
+            made.last = *horizon_;
+            return made;
+        }
         auto const latest = when.latest != trace::time::unbounded ? when.latest : latest_of(when);
         if (latest != trace::time::unbounded) { made.last = to_ns.time_of(latest); }
         return made;
@@ -564,6 +581,7 @@ private:
     /// buffer has the trace of its children, too.
     bool is_of_cpu_ = false;
     std::vector<std::uint32_t> candidates_{};  ///< the processes that the CPU may execute
+    std::optional<std::uint64_t> horizon_{};
     std::shared_ptr<tsc_times const> tscs_{};
     bool is_at_earliest_ = false;  ///< the lower bound of a time identifies the thread
     bool is_known_ = false;        ///< `space_` at `last_`

@@ -247,6 +247,13 @@ public:
     address_names(address_names const&) = delete;
     auto operator=(address_names const&) -> address_names& = delete;
 
+    /// Call this after the symbols changed.
+    void forget() {
+        kept_.clear();
+        std::fill(ranges_.begin(), ranges_.end(), function_range{});
+        std::fill(uses_.begin(), uses_.end(), known_use{});
+        last_ = ranges_.data();
+    }
     /// `name`, `name+0xOFFSET`, `file+0xOFFSET`, or the address. It is valid until the next call.
     auto of(std::uint64_t address) -> std::string const& {
         if (kept_.size() > max_kept) { kept_.clear(); }

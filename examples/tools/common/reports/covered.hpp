@@ -3,7 +3,7 @@
 
 // Code coverage: a file in the format of drcov, and a bitmap of edges.
 
-#include "../common/traced/images.hpp"
+#include "../traced/images.hpp"
 #include "report.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace pt_flow {
+namespace reports {
 
 /// What a walk for coverage counts beside it.
 struct walk_counts {
@@ -320,4 +320,4 @@ private:
     block_collector own_{};
 };
 
-}  // namespace pt_flow
+}  // namespace reports

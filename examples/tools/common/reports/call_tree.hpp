@@ -3,9 +3,9 @@
 
 // The calls of a thread as a tree.
 
-#include "../common/calls/frame_names.hpp"
-#include "../common/clock_options.hpp"
-#include "../common/event_names.hpp"
+#include "../calls/frame_names.hpp"
+#include "../clock_options.hpp"
+#include "../event_names.hpp"
 #include "calls.hpp"
 #include "listing.hpp"
 
@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace pt_flow {
+namespace reports {
 
 /// The maximum number of open frames of a stack. If there are more, the tree has no line for the
 /// end of the oldest.
@@ -81,6 +81,17 @@ public:
         end_line(how_.only.empty() ? static_cast<std::int64_t>(now_->open.size())
                                    : now_->shown_depth,
                  text + " */");
+    }
+    void flush() override { to_.flush(); }
+    void pause() override {
+        open_pending();
+        to_.flush();
+    }
+    [[nodiscard]] auto has_rest() const -> bool override {
+        return std::any_of(stacks_.begin(), stacks_.end(), [](auto const& one) {
+            return std::any_of(one.second.open.begin(), one.second.open.end(),
+                               [](auto const& of) { return !of.is_hidden; });
+        });
     }
     /// Prints a line for each frame that has not returned, too.
     void end() override {
@@ -225,4 +236,4 @@ private:
     trace::time last_{};  ///< of the last call or return
 };
 
-}  // namespace pt_flow
+}  // namespace reports

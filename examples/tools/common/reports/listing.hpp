@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// What pt_flow prints: a line for each report of a walker.
+// Lists: a line for each report of a walker.
 
-#include "../common/event_names.hpp"
-#include "../common/tool.hpp"
+#include "../event_names.hpp"
+#include "../tool.hpp"
 #include "report.hpp"
 
 #include <charconv>
 #include <string>
 #include <string_view>
 
-namespace pt_flow {
+namespace reports {
 
 /// Builds lines, and writes many of them at once.
 class line_writer {
@@ -77,6 +77,7 @@ public:
         if (flow::has_missing(one.why)) { to_.text(" missing=").hex(one.missing); }
         to_.end();
     }
+    void flush() override { to_.flush(); }
     void end() override { to_.flush(); }
 
 protected:
@@ -171,4 +172,4 @@ private:
     flow::code_width width_{};
 };
 
-}  // namespace pt_flow
+}  // namespace reports

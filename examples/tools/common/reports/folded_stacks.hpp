@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace pt_flow {
+namespace reports {
 
 /// Counts the instructions in each stack of functions. The output is the input of flame graphs:
 /// `a;b;c 12`.
@@ -135,4 +135,4 @@ private:
     std::vector<std::size_t>* path_ = nullptr;  ///< of stack `number_`
 };
 
-}  // namespace pt_flow
+}  // namespace reports

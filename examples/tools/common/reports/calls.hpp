@@ -3,7 +3,7 @@
 
 // The calls of the threads of a trace.
 
-#include "../common/traced/symbols.hpp"
+#include "../traced/symbols.hpp"
 #include "report.hpp"
 
 #include <functional>
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace pt_flow {
+namespace reports {
 
 /// The stacks of a thread, but the one that executes.
 inline constexpr std::size_t max_stacks = 255;
@@ -32,9 +32,16 @@ public:
     virtual void returned(flow::call_return const& one) = 0;
     virtual void switched(flow::stack_switch const& one) = 0;
     virtual void gap(flow::gap const&) {}
-    /// Writes what is not yet written.
+    /// Writes the lines that are complete.
+    virtual void flush() {}
+    /// Another thread is printed next: writes what is not yet written. Calls stay open.
+    virtual void pause() {}
+    /// Whether `end` writes something.
+    [[nodiscard]] virtual auto has_rest() const -> bool { return true; }
+    /// Writes the rest.
     virtual void end() = 0;
 
+    void update_names() { names_.forget(); }
     auto function_at(std::uint64_t ip) -> flow::function { return names_.range_at(ip); }
     auto stack_use_at(std::uint64_t ip) -> flow::stack_use { return names_.stack_use_at(ip); }
 
@@ -71,6 +78,9 @@ public:
     [[nodiscard]] auto symbols_of(thread_id which) const -> traced::symbols const* override {
         return &names_of_(which);
     }
+    void update_names() override {
+        for (auto& [thread, one] : all_) { one->printer->update_names(); }
+    }
     void executed(std::uint64_t ip, std::uint64_t count) override {
         auto& calls = now();
         calls.stack.execute(ip);
@@ -101,7 +111,7 @@ public:
     }
     void thread(thread_id which) override {
         if (last_ != nullptr && last_->thread == which) { return; }
-        if (prints_at_once_ && last_ != nullptr) { last_->printer->end(); }
+        if (last_ != nullptr) { last_->printer->pause(); }
         auto& calls = all_[{which.tid, which.is_guest}];
         if (calls != nullptr && !(calls->thread == which)) { end_of(*calls); }
         if (calls == nullptr || !(calls->thread == which)) {
@@ -111,8 +121,15 @@ public:
         last_ = calls.get();
         last_->printer->is_shown = is_shown;
     }
+    void flush() override {
+        if (last_ != nullptr) { last_->printer->flush(); }
+    }
     void end() override {
-        for (auto& [thread, one] : all_) { end_of(*one); }
+        auto* const first = prints_at_once_ ? last_ : nullptr;  // its title is printed
+        if (first != nullptr) { end_of(*first); }
+        for (auto& [thread, one] : all_) {
+            if (one.get() != first) { end_of(*one); }
+        }
     }
 
 private:
@@ -131,7 +148,9 @@ private:
         return *last_;
     }
     void end_of(thread_calls& one) {
-        if (!prints_at_once_) { title(one.thread); }
+        bool const is_other = !prints_at_once_ || (&one != last_ && one.printer->has_rest());
+        if (is_other) { title(one.thread); }
+        last_ = &one;
         one.printer->end();
         found.printed += one.printer->printed;
         dropped_stacks_ += one.stack.dropped_stacks();
@@ -158,4 +177,4 @@ private:
     std::uint64_t dropped_stacks_ = 0;
 };
 
-}  // namespace pt_flow
+}  // namespace reports

@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-namespace pt_flow {
+namespace reports {
 
 /// What a walker reported, in order.
 class records {
@@ -48,6 +48,7 @@ public:
                                 flow::stop, trace::time, thread_id, written, place>;
 
     void add(record const& one) { all_.push_back(one); }
+    [[nodiscard]] auto all() const -> std::vector<record> const& { return all_; }
     [[nodiscard]] auto size() const -> std::size_t { return all_.size(); }
     void clear() { all_.clear(); }
     /// The last step becomes a VM entry or exit, if it is still here.
@@ -145,6 +146,12 @@ public:
         if (thread_ == nullptr) { set_symbols(constant == nullptr ? any_thread : *constant); }
     }
 
+    /// Call this after symbols changed.
+    void update_names() {
+        add_sum();
+        if (functions_) { functions_->forget(); }
+        here_ = functions_ ? flow::function{} : flow::function{0, 0, ~std::uint64_t{0}};
+    }
     /// Records the place of the code, which changes, and which edges are VM entries and exits.
     void follow(tool::walk_place const& place) { place_ = &place; }
     void time(trace::time const& when) {
@@ -352,4 +359,10 @@ struct block_recorder {
     void gap(flow::gap const& one) { to.gap(one); }
 };
 
-}  // namespace pt_flow
+/// One that takes times, too.
+template <class Sink>
+struct timed : Sink {
+    void time(trace::time const& when) { this->to.time(when); }
+};
+
+}  // namespace reports

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// The interface of what pt_flow prints: a report takes the results of a walk.
+// What prints takes the results of a walk: a report.
 
-#include "../common/clock_options.hpp"
-#include "../common/traced/processes.hpp"
-#include "../common/walk_summary.hpp"
+#include "../clock_options.hpp"
+#include "../traced/processes.hpp"
+#include "../walk_summary.hpp"
 
 #include <ptspec/flow.hpp>
 
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace pt_flow {
+namespace reports {
 
 using namespace ptspec;
 
@@ -75,6 +75,10 @@ public:
     [[nodiscard]] virtual auto symbols_of(thread_id) const -> traced::symbols const* {
         return nullptr;
     }
+    /// Symbols changed.
+    virtual void update_names() {}
+    /// Writes what is complete.
+    virtual void flush() {}
     /// The end of the walk.
     virtual void end() {}
 
@@ -111,4 +115,4 @@ struct time_window {
     }
 };
 
-}  // namespace pt_flow
+}  // namespace reports
