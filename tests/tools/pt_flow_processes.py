@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Random systems of processes: pt_flow gives each instruction to the thread that executed it.
+"""Random systems of processes: pt_flow, and pt_trace while it records, give each instruction to the
+thread that executed it.
 
-    pt_flow_processes.py PT_FLOW
+    pt_flow_processes.py PT_FLOW LIVE_WALK
 
 A system has CPUs, and processes at equal addresses with different code. They are switched, fork,
 exec, map code over code, exit, and their numbers are used again. It writes its perf.data file
@@ -20,9 +21,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import perf_data_files as made  # noqa: E402
 from folder import Folder  # noqa: E402
 
-PT_FLOW = sys.argv.pop(1)
+PT_FLOW, LIVE_WALK = sys.argv[1:3]
+del sys.argv[1:3]
 # Types of records, and bits of their `misc`.
-COMM, EXIT, FORK, MMAP2, SWITCH, SWITCH_CPU_WIDE = 3, 4, 7, 10, 14, 15
+COMM, EXIT, FORK, MMAP2, SWITCH, SWITCH_CPU_WIDE, FINISHED_ROUND = 3, 4, 7, 10, 14, 15, 68
 USER, GUEST_USER, COMM_EXEC, SWITCH_OUT, PREEMPTED = 2, 5, 0x2000, 0x2000, 0x4000
 PLACES = (0x401000, 0x501000)
 VERSIONS = 6
@@ -52,6 +54,7 @@ class System:
         self.trace = [b""] * self.cpus
         self.expected = [[] for _ in range(self.cpus)]
         self.counts = collections.Counter()
+        self.lines = collections.defaultdict(list)  # of each thread
         self.running = [None] * self.cpus      # (pid, tid)
         self.code = {}                         # pid -> {place: version}
         self.threads = collections.defaultdict(set)
@@ -99,9 +102,11 @@ class System:
         version = self.code[pid].get(place)
         if version is None:
             self.expected[cpu].append("gap")
+            self.lines[pid, tid].append("gap")
         else:
             lines = executed(place, version, taken)
             self.expected[cpu] += lines
+            self.lines[pid, tid] += lines
             self.counts[pid, tid] += len(lines)
 
     def switch(self, cpu):
@@ -186,6 +191,40 @@ class System:
         records += [made.auxtrace(made.padded(self.trace[cpu]), idx=cpu, tid=tid, cpu=cpu)
                     for cpu in range(self.cpus) if self.trace[cpu]]
         return made.file_of([self.event], [made.info_of(), *records])[0]
+
+
+class Rounds(System):
+    """A tool reads the buffers again and again, one CPU after the other, while the system runs."""
+
+    def __init__(self, numbers, folder):
+        super().__init__(numbers, folder)
+        self.read, self.left = [], []
+        self.sizes = [0] * self.cpus       # of the records that were read
+        self.trace_sizes = [0] * self.cpus
+
+    def read_cpu(self, cpu):
+        self.read += self.records[cpu][self.sizes[cpu]:]
+        self.sizes[cpu] = len(self.records[cpu])
+        trace = self.trace[cpu][self.trace_sizes[cpu]:]
+        if trace:
+            self.read.append(made.auxtrace(made.padded(trace), offset=self.trace_sizes[cpu],
+                                           idx=cpu, tid=0xFFFFFFFF, cpu=cpu))
+        self.trace_sizes[cpu] = len(self.trace[cpu])
+
+    def run(self, steps):
+        often = self.numbers.choice((2, 5, 30))
+        for _ in range(steps):
+            super().run(1)
+            while self.numbers.randrange(often) == 0:
+                self.left = self.left or self.numbers.sample(range(self.cpus), self.cpus)
+                self.read_cpu(self.left.pop())
+                if not self.left:
+                    self.read.append(made.Record(FINISHED_ROUND, b"", "", end=(b"", "")))
+
+    def file(self):
+        for cpu in range(self.cpus):
+            self.read_cpu(cpu)
+        return made.file_of([self.event], [made.info_of(), *self.read])[0]
 
 
 class WithoutMtc(System):
@@ -306,6 +345,60 @@ class Processes(Folder):
                                  {f"{pid}/{tid}": count
                                   for (pid, tid), count in system.counts.items()})
         self.assertGreater(slices, 4000)
+
+    def test_of_a_recording_that_is_read_in_rounds(self):
+        for version in range(VERSIONS):
+            self.file(f"version{version}", code_of(version))
+        instructions = rounds = 0
+        for seed in range(150):
+            numbers = random.Random(seed)
+            system = Rounds(numbers, self.folder)
+            system.run(numbers.randrange(20, 300))
+            path = self.file("perf.data", system.file())
+            done = subprocess.run([LIVE_WALK, path], capture_output=True, text=True, timeout=120)
+            found = collections.defaultdict(list)
+            for line in done.stdout.splitlines():
+                thread, what = line.split()[:2]
+                found[tuple(map(int, thread.split("/")))].append(what)
+            with self.subTest(seed=seed):
+                self.assertEqual(set(found), {one for one, lines in system.lines.items() if lines})
+                for thread, lines in found.items():
+                    self.assert_same(lines, system.lines[thread])
+            instructions += sum(map(len, found.values()))
+            rounds += sum(one.type == FINISHED_ROUND for one in system.read)
+        self.assertGreater(instructions, 25000)
+        self.assertGreater(rounds, 1500)
+
+    def test_calls_stay_open_while_other_threads_execute(self):
+        # CALL 401010; RET; 401010: SYSCALL; RET
+        self.file("version0", b"\xE8\x0B\0\0\0\xC3" + bytes(10) + b"\x0F\x05\xC3")
+        system = System(random.Random(1), self.folder)
+        system.cpus, system.records, system.trace = 1, [[]], [b""]
+        system.threads[100] = {100, 101}
+        system.map(100, 0x401000, 0, time=0)
+        begin = b"\x71" + (0x401000).to_bytes(6, "little") + b"\x01"
+        after = (b"\x71" + (0x401012).to_bytes(6, "little") + b"\x6D" +
+                 (0x401005).to_bytes(6, "little") + b"\x01")
+        for thread, trace in ((100, begin), (101, begin), (100, after), (101, after)):
+            system.ticks += system.STEP
+            system.record(SWITCH, b"", (100, thread), 0, 0)
+            system.ticks += system.STEP
+            system.trace[0] += (made.PSB + b"\x19" + system.ticks.to_bytes(7, "little") +
+                                b"\x02\x73" + (system.ticks // 84 & 0xFFFF).to_bytes(2, "little") +
+                                bytes(3) + made.PSBEND + b"\x99\x01" + trace)
+            system.ticks += system.STEP
+            system.record(SWITCH, b"", (100, thread), SWITCH_OUT, 0)
+        found = self.run_tool("--calls", self.file("perf.data", system.file()))
+        self.assertEqual([line.split("|")[-1].strip() for line in found], [
+            "thread 100/100", "version0+0x0() { /* call not traced */", "version0+0x10() {",
+            "[syscall] {",
+            "thread 100/101", "version0+0x0() { /* call not traced */", "version0+0x10() {",
+            "[syscall] {",
+            "thread 100/100", "} /* [syscall] */", "} /* version0+0x10 */", "[unknown] {",
+            "thread 100/101", "} /* [syscall] */", "} /* version0+0x10 */",
+            "[unknown]; /* not returned */", "} /* version0+0x0, not returned */",
+            "thread 100/100", "} /* [unknown], not returned */",
+            "} /* version0+0x0, not returned */"])
 
     def test_only_a_tsc_bounds_times(self):
         for version in range(VERSIONS):

@@ -4,12 +4,15 @@
 //
 //   pt_trace.cpp   the command line, and what is reported
 //   recording.hpp  the events of the kernel, and the perf.data file
+//   live.hpp       prints what executes, in another thread
+//   live_walk.hpp  what executes, from the rounds of a file that grows
 //   running.hpp    a process that already runs
 //   filters.hpp    address filters by the names of functions
 //   control.hpp    commands of another program
 
 #include "control.hpp"
 #include "filters.hpp"
+#include "live.hpp"
 #include "recording.hpp"
 #include "running.hpp"
 #include "../common/find_program.hpp"
@@ -56,6 +59,12 @@ Traces a program, and what it starts, with the Intel PT of this machine, into a 
                               os              kernel code, too; kernel: only kernel code
   --filter WHAT             only this code: FUNCTION of the program, FILE:FUNCTION, or kernel
                             addresses A-B; repeatable
+  --calls                   print the calls while the program runs; also --folded, --instructions,
+                            --runs, --blocks, --edges and --drcov, with --times, --dso and
+                            --stack-by, as pt_flow has them. Of user code; --folded and --drcov at
+                            the end. Where printing is slower than the program it goes on after it,
+                            until Ctrl-C; nothing is lost by that
+  --to FILE                 print there; the default is standard output
   --snapshot                only the last bytes of the trace, of each processor or thread: for long
                             runs that end where it becomes interesting, as by a crash
   --aux SIZE                the area of trace of each processor or thread (4M): a power of 2
@@ -81,6 +90,9 @@ struct arguments {
     std::string control{};
     std::vector<std::string> filters{};
     std::vector<std::string> program{};
+    bool is_live = false;  ///< it prints
+    reports::report_options report{};
+    std::string to = "-";  ///< where
 };
 
 /// The size of an area, such as 4M.
@@ -134,12 +146,33 @@ auto config_of(std::string const& words, bool is_snapshot, cpu::capabilities con
     return made;
 }
 
+/// What can be printed while it executes.
+void check_report(arguments const& given) {
+    if (!given.is_live && given.to != "-") {
+        throw tool::failure{"--to needs what is printed, such as --calls"};
+    }
+    if (!given.is_live) { return; }
+    given.report.check();
+    if (given.of.is_system_wide) {
+        throw tool::failure{
+            "with -a, the order of processors is known at the end: leave out -a, or "
+            "record, and print with pt_flow"};
+    }
+    if (given.report.what == reports::form::bitmap) {
+        throw tool::failure{"--bitmap: record, and print with pt_flow"};
+    }
+}
+
 auto parse(tool::command_line& line) -> arguments {
     arguments given;
     while (line.next()) {
         if (line.is_help()) {
             tool::print(usage);
             std::exit(0);
+        }
+        if (reports::take_option(line, given.report)) {
+            given.is_live = true;
+            continue;
         }
         if (line.is("-o")) {
             given.output = line.value();
@@ -163,6 +196,8 @@ auto parse(tool::command_line& line) -> arguments {
             given.sizes.data = size_of(line);
         } else if (line.is("--control")) {
             given.control = line.value();
+        } else if (line.is("--to")) {
+            given.to = line.value();
         } else if (line.is("--why")) {
             given.asks_why = true;
         } else if (line.is_operand()) {
@@ -184,6 +219,7 @@ auto parse(tool::command_line& line) -> arguments {
     if (!given.of.cpus.empty() && !given.of.is_system_wide) {
         throw tool::failure{"--cpu needs -a"};
     }
+    check_report(given);
     return given;
 }
 
@@ -304,6 +340,13 @@ auto run_tool(tool::command_line& line) -> int {
     auto const pmu = perf_event::read_pmu();
     require(pmu.result);
     auto const wanted = config_of(given.words, given.sizes.is_snapshot, pmu.pmu.caps);
+    if (given.is_live && wanted.os) {
+        throw tool::failure{"of the kernel nothing can be printed while it executes: record, and "
+                            "print with pt_flow --kernel"};
+    }
+    if (given.is_live && !wanted.tsc) {
+        throw tool::failure{"without TSC packets, no thread is known: leave out notsc"};
+    }
     trace_request::require(check(pmu.pmu.caps, wanted));
     auto const filters = filters_of(given, pmu.pmu);
     std::optional<control> commands;
@@ -314,8 +357,14 @@ auto run_tool(tool::command_line& line) -> int {
     bool const has_program = !given.program.empty();
     bool const at_exec = has_program && !given.of.is_system_wide && !commands;
     auto const begin = at_exec ? perf_event::begin::at_exec : perf_event::begin::at_enable;
-    recording all{{.config = wanted, .begin = begin}, pmu.pmu, given.of, given.sizes, filters};
+    recording all{
+        {.config = wanted, .begin = begin}, pmu.pmu, given.of, given.sizes, filters, given.is_live};
     all.begin(given.output);
+    std::optional<live_printer> printer;
+    if (given.is_live) {
+        printer.emplace(all.file().path(), all.file().size(), given.report, given.to);
+        all.watch([&](std::uint64_t size) { printer->publish(size); });
+    }
     std::vector<int> running;
     if (given.process != 0) { running.push_back(given.process); }
     if (given.of.is_system_wide) { running = all_processes(); }
@@ -326,7 +375,11 @@ auto run_tool(tool::command_line& line) -> int {
     if (!at_exec && !commands) { all.enable(); }
     if (has_program) { require(child.run()); }
     int const status = record(all, child, has_program, commands);
-    bool const is_complete = report(all.finish(), given.output);
+    auto const& found = all.finish();
+    auto const interrupts_before = interrupts;
+    bool const is_known = !printer ||
+                          printer->finish([&] { return interrupts != interrupts_before; });
+    bool const is_complete = report(found, given.output) && is_known;
     int const result = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     return result == 0 && !is_complete ? 3 : result;
 }

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -68,14 +69,15 @@ struct totals {
 /// The events of a recording, and the file.
 class recording {
 public:
+    /// `is_live`: what executes is printed soon.
     recording(perf_event::trace_options wanted, perf_event::pmu const& pmu, targets const& of,
-              perf_event::area_sizes const& sizes, std::string const& filters)
+              perf_event::area_sizes const& sizes, std::string const& filters, bool is_live)
         : is_per_cpu_{of.threads.empty()}, is_system_wide_{of.is_system_wide} {
         wanted.inherits = is_per_cpu_ && !is_system_wide_;
         wanted.records_processes = false;
         // As perf: by default Linux wakes a reader when half of the area is full.
         wanted.wakeup_bytes = static_cast<std::uint32_t>(
-            std::min<std::size_t>(sizes.aux / 4, std::size_t{1} << 30));
+            std::min<std::size_t>(sizes.aux / (is_live ? 16 : 4), std::size_t{1} << 30));
         auto const made = attributes_of(wanted, pmu);
         require(made.result);
         auto side_band = wanted;
@@ -115,7 +117,13 @@ public:
     }
 
     /// Begins the file, whose name must not change.
-    void begin(std::string const& path) { file_.emplace(session_, path); }
+    void begin(std::string const& path) {
+        file_.emplace(session_, path);
+        file_->finish_round();
+        round_begin_ = file_->size();
+    }
+    /// Calls `take(size)` after each round, when the file has so many bytes.
+    void watch(std::function<void(std::uint64_t)> take) { watcher_ = std::move(take); }
     void enable() {
         is_enabled_ = true;
         for (auto& one : events_) { require(one->event.enable()); }
@@ -140,6 +148,7 @@ public:
             events_[i]->has_ended = events_[i]->has_ended || has_ended;
             is_any = is_any || !events_[i]->has_ended;
         }
+        finish_round();
         return is_any;
     }
     /// Ends the recording, and completes the file.
@@ -157,9 +166,12 @@ public:
                 all_.skipped += one->areas->skipped();
             }
         }
+        finish_round();
+        watcher_ = {};
         file_->finish();
         return all_;
     }
+    [[nodiscard]] auto so_far() const -> totals const& { return all_; }
     /// The file, for records of what was there before.
     [[nodiscard]] auto file() -> tool::perf_data_file& { return *file_; }
 
@@ -193,6 +205,11 @@ private:
         }
     };
 
+    void finish_round() {
+        if (file_->size() != round_begin_) { file_->finish_round(); }
+        round_begin_ = file_->size();
+        if (watcher_) { watcher_(round_begin_); }
+    }
     /// The file has one event.
     void write_record(std::vector<std::uint8_t> record) {
         record_ = std::move(record);
@@ -283,6 +300,8 @@ private:
     std::vector<std::unique_ptr<traced_event>> events_{};
     perf_data::session session_{};
     std::optional<tool::perf_data_file> file_{};
+    std::uint64_t round_begin_ = 0;  ///< in the file
+    std::function<void(std::uint64_t)> watcher_{};
     totals all_{};
     std::vector<std::uint8_t> record_{};  ///< the last
 };

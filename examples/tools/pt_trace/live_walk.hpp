@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// Prints what executes while it is recorded: follows a perf.data file that grows.
+
+#include "../common/reports/covered.hpp"
+#include "../common/reports/recorder.hpp"
+#include "../common/trace_file.hpp"
+#include "../common/traced/processes.hpp"
+#include "../common/traced/record_order.hpp"
+#include "../common/walk_limits.hpp"
+
+#include <ptspec/file/perf_data/decoder_config.hpp>
+#include <ptspec/file/perf_data/read_as.hpp>
+#include <ptspec/file/perf_data/reader.hpp>
+#include <ptspec/flow.hpp>
+#include <ptspec/trace/clock.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace pt_trace {
+
+using namespace ptspec;
+
+/// What a thread executed on one processor.
+struct thread_part {
+    std::uint64_t begin = 0;  ///< TSC
+    reports::records all{};
+};
+
+/// The bytes of one trace, and the walk through them.
+class walked_stream {
+public:
+    /// `to` takes what is complete, in the order of the stream.
+    walked_stream(trace_file::stream of, traced::processes& in, flow::block_cache& blocks,
+                  reports::report& to)
+        : of_{std::move(of)},
+          code_{in, of_},
+          blocks_{blocks},
+          to_{to},
+          wants_{to.wants()},
+          clock_{trace_file::clock_of(of_, {}, {})} {
+        options_.quirks = of_.how.clock.quirks;
+        options_ = trace_file::with_limits(options_, {}, &of_);
+        wants_.times = wants_.window = true;
+        if (wants_.functions) {
+            code_.ends.symbols_of = [&to](traced::thread_id thread) {
+                return to.symbols_of(thread);
+            };
+        }
+    }
+    walked_stream(walked_stream const&) = delete;
+    auto operator=(walked_stream const&) -> walked_stream& = delete;
+
+    /// Walks the next bytes, which executed up to a time of perf.
+    void add(byte_view bytes, std::uint64_t latest) {
+        begin();
+        code_.set_horizon(latest);
+        (void)walk_->feed(borrowed_bytes{bytes.data(), bytes.size()});
+        run();
+        offset_ += bytes.size();
+    }
+    /// Bytes that come.
+    void announce(byte_view bytes) {
+        has_psb_ = has_psb_ || bytes.empty() || trace::find_psb(bytes) != trace::npos;
+    }
+    /// Trace is missing here.
+    void lose() {
+        end();
+        begin();
+        reports_->gap({.why = flow::gap_reason::missing_trace});
+        take(reports_->all());
+    }
+    /// There are no more bytes.
+    void end() {
+        if (!walk_) { return; }
+        walk_->finish();
+        run();
+        clock_ = walk_->clock();
+        clock_.lose();
+        walk_.reset();
+        reports_.reset();
+    }
+    void update_names() {
+        if (reports_) { reports_->update_names(); }
+    }
+    [[nodiscard]] auto parts() -> std::deque<thread_part>& { return parts_; }
+    /// Of what was walked: TSC.
+    [[nodiscard]] auto last_time() const -> std::uint64_t { return last_time_; }
+    [[nodiscard]] auto has_psb() const -> bool { return has_psb_; }
+
+private:
+    using walker = flow::walker<traced::traced_code, trace::clock>;
+
+    void begin() {
+        if (walk_) { return; }
+        walk_.emplace(code_, blocks_, options_, clock_);
+        reports_.emplace(wants_, to_, offset_, code_,
+                         [this](reports::records& from) { take(from); });
+    }
+    void run() {
+        using namespace reports;
+        if (auto* const blocks = dynamic_cast<covered_blocks*>(&to_)) {
+            walk_counts counts;
+            blocks->own().begin(code_);
+            auto sink = blocks->own().sink_for(counts, nullptr);
+            (void)walk_->run(sink);
+            to_.found.add(counts.found);
+            return;
+        }
+        if (wants_.instructions) {
+            divided<instruction_recorder> sink{{{*reports_}}, *this};
+            (void)walk_->run(sink);
+        } else {
+            divided<block_recorder> sink{{{*reports_}}, *this};
+            (void)walk_->run(sink);
+        }
+        take(reports_->all());
+    }
+    /// While tracing is off, a thread may be on another processor.
+    template <class Sink>
+    struct divided : reports::timed<Sink> {
+        walked_stream& of;
+
+        void start(std::uint64_t ip, std::uint32_t space) {
+            of.take(of.reports_->all());
+            if constexpr (requires(Sink& any) { any.start(ip, space); }) { Sink::start(ip, space); }
+        }
+    };
+    /// Divides what was recorded where the thread changes.
+    void take(reports::records& from) {
+        bool is_first = true;
+        for (auto const& one : from.all()) {
+            auto const* const thread = std::get_if<traced::thread_id>(&one);
+            if (thread != nullptr) { thread_ = *thread; }
+            if (is_first || thread != nullptr) {
+                parts_.push_back({last_time_, {}});
+                if (thread == nullptr && thread_) { parts_.back().all.add(*thread_); }
+                has_time_ = false;
+            }
+            is_first = false;
+            parts_.back().all.add(one);
+            auto const* const when = std::get_if<trace::time>(&one);
+            if (when == nullptr || !when->is_absolute() || when->is_guest) { continue; }
+            last_time_ = std::max(last_time_, when->tsc);
+            if (!has_time_) { parts_.back().begin = last_time_; }
+            has_time_ = true;
+        }
+        from.clear();
+    }
+
+    trace_file::stream of_;
+    traced::traced_code code_;
+    flow::block_cache& blocks_;
+    reports::report& to_;
+    reports::wanted wants_;
+    flow::walk_options options_{};
+    trace::clock clock_;
+    std::optional<walker> walk_{};
+    std::optional<reports::recorder> reports_{};
+    std::uint64_t offset_ = 0;
+    bool has_psb_ = false;
+    std::deque<thread_part> parts_{};
+    std::optional<traced::thread_id> thread_{};
+    std::uint64_t last_time_ = 0;
+    bool has_time_ = false;  ///< of the last part
+};
+
+/// Follows a recording: each round has the records, and the bytes of traces, that were in the
+/// buffers of the kernel.
+///
+/// A record that a round does not have is later than all that the round before it has: as perf
+/// does, records are sorted up to there. The bytes of a round are walked two rounds later: then all
+/// records up to their time are there. What threads executed is printed in the order of time, where
+/// a thread continues on another processor.
+class live_walk {
+public:
+    using report_maker = std::function<std::unique_ptr<reports::report>(
+        traced::processes&, trace_file::conversion const&)>;
+
+    /// `head` are the bytes of the file before the first round, with its AUXTRACE_INFO record. The
+    /// report, of `what`, prints to `to`.
+    live_walk(std::vector<std::uint8_t> head, std::string what, traced::code_files const& where,
+              tool::output& to, report_maker const& make_report)
+        : head_{std::move(head)}, out_{to}, files_{where}, what_{std::move(what)} {
+        using file::perf_data::file_header;
+        // The size of the records is not known before the end of the recording.
+        auto const about = file::load<file_header>(byte_view{head_.data(), head_.size()});
+        head_size_ = static_cast<std::size_t>(about.data.offset);
+        store_le64(&head_.at(offsetof(file_header, data.size)), head_.size() - head_size_);
+        auto const in = input_of(head_);
+        how_ = trace_file::recording_of(file::perf_data::decoder_config_of(in));
+        processes_ = std::make_unique<traced::processes>(in, files_);
+        to_ns_.perf = how_.to_ns;
+        report_ = make_report(*processes_, to_ns_);
+    }
+    live_walk(live_walk const&) = delete;
+    auto operator=(live_walk const&) -> live_walk& = delete;
+
+    /// Takes a round: whole records of the file.
+    void add_round(std::vector<std::uint8_t> const& records) {
+        rounds_.emplace_back();
+        auto& now = rounds_.back();
+        now.bytes.assign(head_.begin(), head_.begin() + static_cast<std::ptrdiff_t>(head_size_));
+        now.bytes.insert(now.bytes.end(), records.begin(), records.end());
+        auto const limit = last_time_;
+        if (!records.empty()) { read(now); }
+        apply(limit);
+        if (rounds_.size() <= delay) { return; }
+        walk(rounds_.front());
+        print(rounds_.front().limit, ~std::uint64_t{0});
+        report_->flush();
+        out_.flush();
+        rounds_.pop_front();
+    }
+    /// Ends the walk, and says what is not known. Returns whether all is.
+    auto finish() -> bool {
+        for (std::size_t i = 0; i < delay; ++i) { add_round({}); }
+        apply(~std::uint64_t{0});
+        for (auto& [key, one] : streams_) {
+            one->end();
+            report_->found.has_psb = report_->found.has_psb && one->has_psb();
+        }
+        print(~std::uint64_t{0}, ~std::uint64_t{0});
+        report_->end();
+        out_.flush();
+        if (late_ != 0) {
+            tool::print_error(std::to_string(late_) +
+                              " records came too late: threads or code may be wrong");
+        }
+        tool::walk_request asked;
+        asked.what = what_;
+        asked.to_ns = to_ns_;
+        tool::print_summary(report_->found, asked);
+        return report_->found.is_complete() && late_ == 0;
+    }
+
+private:
+    static constexpr std::size_t delay = 2;  // rounds
+
+    /// Bytes of a stream; none: trace is missing.
+    struct piece {
+        std::uint32_t stream = 0;
+        byte_view bytes{};
+        std::uint64_t reference = 0;
+        trace_file::stream of{};
+        std::uint64_t latest = ~std::uint64_t{0};
+    };
+    struct round {
+        std::vector<std::uint8_t> bytes{};
+        std::vector<piece> pieces{};
+        std::uint64_t limit = 0;  ///< the last time of a record of the rounds before
+    };
+
+    [[nodiscard]] auto input_of(std::vector<std::uint8_t> const& bytes) const
+        -> file::perf_data::input {
+        auto made = file::perf_data::open({head_.data(), head_.size()});
+        made.bytes = {bytes.data(), bytes.size()};
+        made.data_begin = head_size_;
+        made.data_end = bytes.size();
+        made.is_cut = false;
+        std::fill(std::begin(made.features), std::end(made.features), 0);
+        return made;
+    }
+    void read(round& to) {
+        namespace perf_data = file::perf_data;
+        to.limit = last_time_;
+        auto const in = input_of(to.bytes);
+        auto from = perf_data::records(in);
+        while (auto const one = from.next()) {
+            if (auto const trace = perf_data::read_as<perf_data::auxtrace_record>(one)) {
+                piece made{.stream = trace->idx, .bytes = one.trace};
+                if (trace->cpu != perf_data::no_cpu) { made.of.cpu = trace->cpu; }
+                if (trace->tid != perf_data::no_tid) { made.of.tid = trace->tid; }
+                made.of.reference = trace->reference;
+                keys_[key_of(made.of.cpu, trace->tid)] = made.stream;
+                to.pieces.push_back(std::move(made));
+                continue;
+            }
+            if (auto const about = perf_data::read_as<perf_data::aux_record>(one)) {
+                take(about.value, one, to);
+            }
+            order_.add(one);
+            if (one.id.has.get<perf_data::sample_type::TIME>()) {
+                last_time_ = std::max(last_time_, one.id.time);
+            }
+        }
+    }
+    /// An AUX record follows the bytes that it is about.
+    void take(file::perf_data::aux_record const& about, file::perf_data::record const& one,
+              round& to) {
+        using flags = file::perf_data::aux_flags;
+        auto const stream = keys_.find(key_of(one.id.cpu, one.id.thread.tid));
+        if (stream == keys_.end()) { return; }
+        for (auto i = to.pieces.rbegin(); i != to.pieces.rend(); ++i) {
+            if (i->stream != stream->second) { continue; }
+            if (i->latest != ~std::uint64_t{0}) { break; }
+            i->latest = one.id.time;
+        }
+        flags const seen = about.flags;
+        if (seen.get<flags::TRUNCATED>() || seen.get<flags::COLLISION>()) {
+            to.pieces.push_back({.stream = stream->second});
+        }
+    }
+    static auto key_of(std::optional<std::uint64_t> cpu, std::uint32_t tid)
+        -> std::pair<bool, std::uint64_t> {
+        bool const is_thread = tid != file::perf_data::no_tid && !cpu;
+        return {is_thread, is_thread ? tid : *cpu};
+    }
+    void apply(std::uint64_t limit) {
+        order_.take_up_to(limit, [&](file::perf_data::record const& one) {
+            if (one.id.time < applied_ && one.id.time != 0) {
+                ++late_;
+                return;
+            }
+            applied_ = std::max(applied_, one.id.time);
+            processes_->take(one);
+        });
+        if (!processes_->update_names()) { return; }
+        report_->update_names();
+        for (auto& [key, one] : streams_) { one->update_names(); }
+    }
+    /// Walks the bytes of a round, always those of the stream that is behind, and prints.
+    void walk(round& of) {
+        std::map<std::uint32_t, std::deque<piece*>> left;
+        for (auto& one : of.pieces) {
+            auto& to = streams_[one.stream];
+            if (to == nullptr) {
+                one.of.number = one.of.idx = one.stream;
+                one.of.how = how_;
+                to = std::make_unique<walked_stream>(one.of, *processes_, blocks_, *report_);
+            }
+            to->announce(one.bytes);
+            report_->found.bytes += one.bytes.size();
+            left[one.stream].push_back(&one);
+        }
+        constexpr std::size_t most = 4096;  // bytes at once
+        while (!left.empty()) {
+            auto const next = std::min_element(left.begin(), left.end(), [&](auto& one, auto& two) {
+                return streams_[one.first]->last_time() < streams_[two.first]->last_time();
+            });
+            auto& to = *streams_[next->first];
+            auto& now = *next->second.front();
+            if (now.bytes.empty()) {
+                to.lose();
+            } else {
+                to.add(now.bytes.first(most), now.latest);
+                now.bytes = now.bytes.from(std::min(most, now.bytes.size()));
+            }
+            if (now.bytes.empty()) { next->second.pop_front(); }
+            if (next->second.empty()) { left.erase(next); }
+            std::uint64_t until = ~std::uint64_t{0};
+            for (auto const& [key, pieces] : left) {
+                until = std::min(until, streams_[key]->last_time());
+            }
+            print(of.limit, until);
+        }
+        forget_before();
+    }
+    void forget_before() {
+        std::uint64_t until = ~std::uint64_t{0};
+        for (auto const& [key, one] : streams_) { until = std::min(until, one->last_time()); }
+        if (to_ns_.is_known() && !streams_.empty()) { processes_->forget_before(to_ns_.ns(until)); }
+    }
+    /// Prints the parts that begin up to a time of perf, and up to a TSC, in their order.
+    void print(std::uint64_t limit, std::uint64_t until) {
+        auto const shows = [](trace::time const&) { return true; };
+        for (;;) {
+            walked_stream* next = nullptr;
+            for (auto& [key, one] : streams_) {
+                if (one->parts().empty()) { continue; }
+                bool const is_first = next == nullptr ||
+                                      one->parts().front().begin < next->parts().front().begin;
+                if (is_first) { next = one.get(); }
+            }
+            if (next == nullptr) { break; }
+            auto const& part = next->parts().front();
+            bool const is_later = to_ns_.is_known() && limit != ~std::uint64_t{0} &&
+                                  to_ns_.ns(part.begin) > limit;
+            if (is_later || part.begin > until) { break; }
+            part.all.replay(*report_, shows);
+            next->parts().pop_front();
+        }
+    }
+
+    std::vector<std::uint8_t> head_;
+    std::size_t head_size_ = 0;
+    tool::output& out_;
+    trace_file::recording how_{};
+    trace_file::conversion to_ns_{};
+    traced::binaries files_;
+    std::string what_;
+    std::unique_ptr<traced::processes> processes_{};
+    std::unique_ptr<reports::report> report_{};
+    traced::record_order order_{};
+    std::uint64_t last_time_ = 0;  ///< of the records so far
+    std::uint64_t applied_ = 0;
+    std::uint64_t late_ = 0;
+    std::deque<round> rounds_{};
+    std::map<std::pair<bool, std::uint64_t>, std::uint32_t> keys_{};  ///< streams
+    std::vector<flow::block> storage_ = std::vector<flow::block>(std::size_t{1} << 16);
+    flow::block_cache blocks_{storage_.data(), storage_.size()};
+    std::map<std::uint32_t, std::unique_ptr<walked_stream>> streams_{};
+};
+
+}  // namespace pt_trace
