@@ -23,10 +23,10 @@ HAS_PMU = os.path.isdir("/sys/bus/event_source/devices/intel_pt")
 class PtTrace(Folder):
     def run_tool(self, *arguments, **how):
         return subprocess.run([PT_TRACE, *map(str, arguments)], capture_output=True, text=True,
-                              timeout=60, cwd=self.folder, check=False, **how)
+                              timeout=60, check=False, **how)
 
     def refused(self, text, *arguments):
-        done = self.run_tool(*arguments)
+        done = self.run_tool(*arguments, cwd=self.folder)
         self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
         self.assertRegex(done.stderr, r"\Apt_trace: .+\n\Z")
         self.assertIn(text, done.stderr)
@@ -51,6 +51,10 @@ class PtTrace(Folder):
             self.refused("is not a number", "--aux", size, "true")
         self.refused("more than 2^40 bytes", "--aux", "2000000000000K", "true")
         self.refused("a page or more", "--data", "0", "true")
+        self.refused("--to needs what is printed", "--to", "out", "true")
+        self.refused("--times needs --calls", "--folded", "--times", "true")
+        self.refused("leave out -a", "-a", "--calls", "true")
+        self.refused("print with pt_flow", "--bitmap", "64K", "true")
 
     @unittest.skipIf(HAS_PMU, "this machine has Intel PT")
     def test_without_intel_pt_the_reason_is_said_and_nothing_runs(self):
@@ -58,7 +62,7 @@ class PtTrace(Folder):
         self.assertEqual((why.returncode, why.stderr), (1, ""))
         self.assertRegex(why.stdout, r"\A.*: .*\n\Z")
         ran = self.folder / "ran"
-        done = self.run_tool("touch", ran)
+        done = self.run_tool("touch", ran, cwd=self.folder)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertEqual(done.stderr, "pt_trace: " + why.stdout)
         self.assertFalse(ran.exists())

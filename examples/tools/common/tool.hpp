@@ -276,8 +276,15 @@ public:
         if (!path_.empty()) { detail::unfinished.remove(path_); }
     }
 
+    /// A file that has its name at once, for those who read it while it grows.
+    static auto growing(std::string const& path) -> output {
+        if (path == "-") { return output{}; }
+        return output{file{std::fopen(path.c_str(), "wb"), std::fclose}, path};
+    }
     /// A file that is deleted when it is closed.
-    static auto temporary() -> output { return output{file{std::tmpfile(), std::fclose}}; }
+    static auto temporary() -> output {
+        return output{file{std::tmpfile(), std::fclose}, "temporary file"};
+    }
 
     void write(std::string_view bytes) { require(try_write(bytes)); }
     void flush() { require(std::fflush(to_) == 0); }
@@ -339,7 +346,7 @@ public:
     }
 
 private:
-    explicit output(file temporary) : name_{"temporary file"}, owned_{std::move(temporary)} {
+    output(file opened, std::string called) : name_{std::move(called)}, owned_{std::move(opened)} {
         to_ = owned_.get();
         if (to_ == nullptr) { throw failure{error_text()}; }
     }

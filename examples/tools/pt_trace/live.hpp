@@ -35,7 +35,7 @@ public:
         : path_{path},
           file_{::open(path.c_str(), O_RDONLY | O_CLOEXEC)},
           read_{begin},
-          out_{to},
+          out_{tool::output::growing(to)},
           thread_{[this, wanted] { run(wanted); }} {}
     live_printer(live_printer const&) = delete;
     auto operator=(live_printer const&) -> live_printer& = delete;

@@ -36,6 +36,7 @@ using namespace ptspec;
 /// What a thread executed on one processor.
 struct thread_part {
     std::uint64_t begin = 0;  ///< TSC
+    bool continues = false;   ///< the part before it in the stream, without a break
     reports::records all{};
 };
 
@@ -135,6 +136,7 @@ private:
 
         void start(std::uint64_t ip, std::uint32_t space) {
             of.take(of.reports_->all());
+            of.begins_ = true;
             if constexpr (requires(Sink& any) { any.start(ip, space); }) { Sink::start(ip, space); }
         }
     };
@@ -145,7 +147,8 @@ private:
             auto const* const thread = std::get_if<traced::thread_id>(&one);
             if (thread != nullptr) { thread_ = *thread; }
             if (is_first || thread != nullptr) {
-                parts_.push_back({last_time_, {}});
+                parts_.push_back({last_time_, thread == nullptr && !begins_, {}});
+                begins_ = false;
                 if (thread == nullptr && thread_) { parts_.back().all.add(*thread_); }
                 has_time_ = false;
             }
@@ -175,6 +178,7 @@ private:
     std::optional<traced::thread_id> thread_{};
     std::uint64_t last_time_ = 0;
     bool has_time_ = false;  ///< of the last part
+    bool begins_ = true;     ///< the next part does not continue the last
 };
 
 /// Follows a recording: each round has the records, and the bytes of traces, that were in the
@@ -380,15 +384,18 @@ private:
             walked_stream* next = nullptr;
             for (auto& [key, one] : streams_) {
                 if (one->parts().empty()) { continue; }
-                bool const is_first = next == nullptr ||
-                                      one->parts().front().begin < next->parts().front().begin;
+                auto const& part = one->parts().front();
+                bool const is_first = next == nullptr || part.begin < next->parts().front().begin;
                 if (is_first) { next = one.get(); }
+                if (!part.continues) { continue; }
+                next = one.get();
+                break;
             }
             if (next == nullptr) { break; }
             auto const& part = next->parts().front();
             bool const is_later = to_ns_.is_known() && limit != ~std::uint64_t{0} &&
                                   to_ns_.ns(part.begin) > limit;
-            if (is_later || part.begin > until) { break; }
+            if (!part.continues && (is_later || part.begin > until)) { break; }
             part.all.replay(*report_, shows);
             next->parts().pop_front();
         }
