@@ -73,6 +73,12 @@ def own(name, options, program="work", **more):
                      program=program, **more)
 
 
+def own_of(name, command):
+    """A program of the system, by pt_trace."""
+    command = command.replace("{", "{{").replace("}", "}}")
+    return recording(f"own-{name}", f"{{pt_trace}} -o {{data}} {command} >out/{name}.txt")
+
+
 def changes(name, **more):
     """A program that changes the kernel's code."""
     return recording(name, "{perf} --kcore -a -m,4096 -e intel_pt//k -o {data} ./" + name,
@@ -149,9 +155,16 @@ RECORDINGS = [
         ("cyc", "noretcomp", "mtc=0", "psb=2K", "cyc,mtc=6,psb=64K,noretcomp"))),
     own("thread-cpus-2", "", "threads", cpus=2),
     own("thread-cpus-4", "", "threads", cpus=4),
+    *(own_of(command.split()[0], command) for command in (
+        "gzip -c /etc/hostname", "sort -r /etc/passwd", "sed s/a/b/g /etc/group",
+        "find /etc/init.d", "grep -c o /etc/passwd", "md5sum /etc/group", "od -c /etc/hostname",
+        "tar c /etc/hostname",
+        "sh -c 'for i in 1 2; do echo $i | wc -c; done'",
+        "awk '{ n += length($0) } END { print n }' /etc/passwd")),
     own("all", "-a", "forks"),
     own("all-2", "-a", "threads", cpus=2),
     own("function", "--filter ./work:sort_all", within=("sort_all",)),
+    own("until", "--stop-at ./work:sort_all", until="sort_all", is_made_again=False),
     own("small-area", "--aux 8K --ctl psb=2K", part=True, truncated=True, least=20_000,
         is_made_again=False),
     # The filter and the definitions search all names, in millions of instructions.

@@ -66,6 +66,20 @@ STEPS = {
     "forks": "./pt_trace --filter ./threads:main -o forks.data sh -c './threads 1; ./threads 1'",
     "setuid": "./pt_trace -o setuid.data su nobody -s /bin/sh -c id",
     "page": "./pt_trace --aux 4K --data 4K -o page.data ./threads 30",
+    "live": "./pt_trace --instructions --to live.out -o live.data ./threads 20",
+    "live_calls": "ulimit -c 0; ./pt_trace --calls --to live_calls.out -o live_calls.data ./crash",
+    "live_folded": "./pt_trace --folded --to live_folded.out -o live_folded.data ./threads 20",
+    "live_now": "(sleep 2; echo lines $(wc -l < now.out)) & "
+                "./pt_trace --calls --to now.out -o now.data sh -c './threads 1; sleep 4'; wait",
+    "live_area": "./pt_trace --aux 8K --instructions --to live_area.out -o live_area.data "
+                 "./threads 200",
+    "live_attached": "sh -c 'sleep 1; ./crash; sleep 1' & "
+                     "./pt_trace -p $! --instructions --to live_attached.out -o live_attached.data",
+    "live_title": "sleep 1 & p=$!; ./pt_trace -p $p --calls -o title.data | head -1 | "
+                  "sed s/$p/PID/g",
+    "descriptors": "sh -c 'ls -l /proc/self/fd >without'; "
+                   "./pt_trace -o fd.data sh -c 'ls -l /proc/self/fd >with'; "
+                   "echo $(wc -l < without) $(wc -l < with)",
     "attached": "sleep 1 & ./pt_trace -p $! -o attached.data",
     "ended": "true & p=$!; wait; ./pt_trace -p $p -o ended.data",
     "interrupted": "timeout --preserve-status -s INT 2 ./pt_trace -a -o interrupted.data",
@@ -94,6 +108,15 @@ SAYS = {
     "forks": r"bytes of trace\n= 0",
     "setuid": r"uid=65534.*\npt_trace: .*bytes of trace\n= 0",
     "page": r"bytes of trace\npt_trace: trace is lost .* too slow(\npt_trace: .*)*\n= 3",
+    "live": r"bytes of trace\n= 0",
+    "live_calls": r"bytes of trace\n= 139",
+    "live_folded": r"bytes of trace\n= 0",
+    "live_now": r"lines [1-9]\d*\npt_trace: now.data: [1-9]\d* bytes of trace\n= 0",
+    "live_area": r"pt_trace: gaps: (.*, )?missing-trace [1-9].*\n(.*\n)*pt_trace: trace is lost .* "
+                 r"too slow\n= 3",
+    "live_attached": r"bytes of trace\n= 0",
+    "live_title": r"thread PID/PID\npt_trace: title.data: [1-9]\d* bytes of trace\n= 0",
+    "descriptors": r"([1-9]\d*) \1\n= 0",
     "attached": r"bytes of trace\n= 0",
     "ended": r"there is no such process\n= 2",
     "interrupted": r"bytes of trace\n(.*\n)*= [03]",
@@ -117,6 +140,15 @@ def instructions(folder, name):
                           check=False).stdout
     theirs = [int(ip, 16) for ip in re.findall(r"instructions.*?\s([0-9a-f]+)\s*$", perf, re.M)]
     return ips, theirs, len(re.findall(r"^gap", flow.stdout, re.M))
+
+
+def same_sums(one, two):
+    """The same lines; of stacks, where threads change the processor, the same instructions."""
+    if one == two:
+        return True
+    counts = [[int(number) for number in re.findall(r" (\d+)$", "\n".join(lines), re.M)]
+              for lines in (one, two)]
+    return len(counts[0]) == len(one) and sum(counts[0]) == sum(counts[1])
 
 
 def main():
@@ -160,6 +192,8 @@ def main():
     (folder / "symfs/files").mkdir(parents=True, exist_ok=True)
     for name in ("threads", "crash"):
         (folder / "symfs/files" / name).write_bytes((folder / name).read_bytes())
+    for name in ("usr", "lib", "lib64"):
+        (folder / "symfs" / name).symlink_to(f"/{name}")
     symbols = subprocess.run(["nm", "-S", folder / "crash"], capture_output=True, text=True,
                              check=True).stdout
     first = int(re.search(r"^(\w+) \w+ t faults$", symbols, re.M)[1], 16)
@@ -176,6 +210,16 @@ def main():
         ips, theirs, gaps = instructions(folder, name)
         hold(len(ips) > 0 and len(ips) == len(theirs),
              f"{name}: {len(ips)} instructions, {gaps} gaps, perf {len(theirs)}")
+    # What was printed while it executed, against the same file afterwards: by processor there.
+    for name in ("live", "live_folded", "live_calls", "live_area", "live_attached"):
+        form = {"live_folded": "folded", "live_calls": "calls"}.get(name, "instructions")
+        later = subprocess.run([BUILD / "bin/pt_flow", f"--{form}", "--symfs", folder / "symfs",
+                                folder / f"{name}.data"], capture_output=True, text=True,
+                               check=False).stdout
+        at_once = (folder / f"{name}.out").read_text(encoding="utf-8")
+        one, two = (sorted(re.findall(r"^(?!cpu |thread |tid |gap ).*$", text, re.M))
+                    for text in (later, at_once))
+        hold(len(one) > 0 and same_sums(one, two), f"{name}: {len(one)} lines, {len(two)} at once")
     print(f"{len(failed)} failed")
     return 1 if failed else 0
 

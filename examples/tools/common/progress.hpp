@@ -4,6 +4,7 @@
 #include "tool.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -38,6 +39,35 @@ public:
 private:
     std::uint64_t total_;
     int shown_ = -1;
+};
+
+/// A line on standard error that says how far a task is that has no known end. It is shown at a
+/// terminal, up to five times a second, and cleared by messages and at the end.
+class status_line {
+public:
+    status_line() = default;
+    status_line(status_line const&) = delete;
+    auto operator=(status_line const&) -> status_line& = delete;
+    ~status_line() {
+        if (is_shown_) { clear_progress(); }
+    }
+
+    /// `text()` is the line.
+    template <class Text>
+    void show(Text const& text) {
+        using clock = std::chrono::steady_clock;
+        auto const now = clock::now();
+        if (!is_terminal_ || now - last_ < std::chrono::milliseconds{200}) { return; }
+        last_ = now;
+        is_shown_ = shows_progress = true;
+        std::fprintf(stderr, "\r%s\033[K", text().c_str());
+        std::fflush(stderr);
+    }
+
+private:
+    bool is_terminal_ = ::isatty(STDERR_FILENO) == 1;
+    bool is_shown_ = false;
+    std::chrono::steady_clock::time_point last_{};
 };
 
 }  // namespace tool

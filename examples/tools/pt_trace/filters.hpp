@@ -18,8 +18,8 @@
 
 namespace pt_trace {
 
-/// A filter: FUNCTION of the program, FILE:FUNCTION, or the kernel addresses A-B, both hexadecimal
-/// and inclusive. Throws if there is no such function.
+/// The range of a filter, from FUNCTION of the program, FILE:FUNCTION, or the kernel addresses A-B,
+/// both hexadecimal and inclusive. Throws if there is no such function.
 inline auto filter_of(std::string const& wanted, std::string const& program) -> std::string {
     auto const dash = wanted.find('-');
     auto const is_hex = [](std::string const& digits) {
@@ -31,7 +31,7 @@ inline auto filter_of(std::string const& wanted, std::string const& program) -> 
         auto const first = std::stoull(wanted.substr(0, dash), nullptr, 16);
         auto const last = std::stoull(wanted.substr(dash + 1), nullptr, 16);
         if (last < first) { throw tool::failure{wanted + ": the last address is below the first"}; }
-        return "filter " + tool::hex(first) + "/" + tool::hex(last - first + 1);
+        return tool::hex(first) + "/" + tool::hex(last - first + 1);
     }
     auto const colon = wanted.rfind(':');
     auto const name = colon == std::string::npos ? wanted : wanted.substr(colon + 1);
@@ -49,7 +49,7 @@ inline auto filter_of(std::string const& wanted, std::string const& program) -> 
         if (symbol.name != name || symbol.size == 0) { continue; }
         for (auto const& one : elf->segments()) {
             if (symbol.address - one.address >= one.bytes.size()) { continue; }
-            return "filter " + tool::hex(symbol.address - one.address + one.offset) + "/" +
+            return tool::hex(symbol.address - one.address + one.offset) + "/" +
                    tool::hex(symbol.size) + "@" + path;
         }
     }

@@ -55,6 +55,7 @@ public:
         options_.quirks = of_.how.clock.quirks;
         options_ = trace_file::with_limits(options_, {}, &of_);
         wants_.times = wants_.window = true;
+        if (code_.constant_thread() != nullptr) { thread_ = *code_.constant_thread(); }
         if (wants_.functions) {
             code_.ends.symbols_of = [&to](traced::thread_id thread) {
                 return to.symbols_of(thread);

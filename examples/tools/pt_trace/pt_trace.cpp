@@ -16,6 +16,7 @@
 #include "recording.hpp"
 #include "running.hpp"
 #include "../common/find_program.hpp"
+#include "../common/progress.hpp"
 #include "../common/tool.hpp"
 #include "../common/trace_request.hpp"
 
@@ -65,6 +66,8 @@ Traces a program, and what it starts, with the Intel PT of this machine, into a 
                             the end. Where printing is slower than the program it goes on after it,
                             until Ctrl-C; nothing is lost by that
   --to FILE                 print there; the default is standard output
+  --stop-at FUNCTION        where it begins, tracing ends until the kernel switches to the thread
+                            again; also FILE:FUNCTION and A-B
   --snapshot                only the last bytes of the trace, of each processor or thread: for long
                             runs that end where it becomes interesting, as by a crash
   --aux SIZE                the area of trace of each processor or thread (4M): a power of 2
@@ -89,6 +92,7 @@ struct arguments {
     std::string words{};
     std::string control{};
     std::vector<std::string> filters{};
+    std::vector<std::string> stops{};
     std::vector<std::string> program{};
     bool is_live = false;  ///< it prints
     reports::report_options report{};
@@ -188,6 +192,8 @@ auto parse(tool::command_line& line) -> arguments {
             given.words += "," + line.value();
         } else if (line.is("--filter")) {
             given.filters.push_back(line.value());
+        } else if (line.is("--stop-at")) {
+            given.stops.push_back(line.value());
         } else if (line.is("--snapshot")) {
             given.sizes.is_snapshot = true;
         } else if (line.is("--aux")) {
@@ -264,6 +270,14 @@ auto report(totals const& all, std::string const& file) -> bool {
     return all.is_complete();
 }
 
+/// How much is recorded, and how often trace was lost.
+auto status_of(totals const& all) -> std::string {
+    std::uint64_t losses = 0;
+    for (auto const count : all.gaps) { losses += count; }
+    auto const kilobytes = std::to_string(all.bytes >> 10);
+    return kilobytes + " KB of trace, lost " + std::to_string(losses) + " times";
+}
+
 /// Executes a command of --control. Returns true for `stop`.
 auto obey(std::string const& command, recording& all) -> bool {
     if (command == "enable") {
@@ -278,17 +292,19 @@ auto obey(std::string const& command, recording& all) -> bool {
 
 /// The filters of the kernel. Throws if they are more than the processor has.
 auto filters_of(arguments const& given, perf_event::pmu const& pmu) -> std::string {
-    if (given.filters.size() > pmu.max_filters) {
+    if (given.filters.size() + given.stops.size() > pmu.max_filters) {
         throw tool::failure{"this processor has " + std::to_string(pmu.max_filters) +
                             " address filters"};
     }
     std::string all;
-    for (auto const& one : given.filters) {
+    auto const add = [&](std::string_view action, std::string const& what) {
         auto const file = given.process != 0 ? "/proc/" + std::to_string(given.process) + "/exe"
                           : !given.program.empty() ? tool::find_program(given.program[0])
                                                    : std::string{};
-        all += (all.empty() ? "" : ",") + filter_of(one, file);
-    }
+        all += (all.empty() ? "" : ",") + std::string{action} + filter_of(what, file);
+    };
+    for (auto const& one : given.filters) { add("filter ", one); }
+    for (auto const& one : given.stops) { add("stop ", one); }
     return all;
 }
 
@@ -312,12 +328,16 @@ void set_targets(arguments& given, perf_event::program& child) {
 
 /// Records until the program, or what is traced, has ended. Returns the status of waitpid(2).
 auto record(recording& all, perf_event::program& child, bool has_program,
-            std::optional<control>& commands) -> int {
+            std::optional<control>& commands, bool shows_status) -> int {
+    tool::status_line line;
     int status = 0;
     bool is_running = has_program;
     bool has_ended = false;
     while (!has_ended && (has_program ? interrupts < 2 : interrupts == 0)) {
         bool const is_any = all.read(100, commands ? commands->descriptor() : -1);
+        if (shows_status) {
+            line.show([&] { return status_of(all.so_far()); });
+        }
         for (std::string command; commands && !(command = commands->next()).empty();) {
             has_ended = obey(command, all) || has_ended;
             commands->answer();
@@ -374,7 +394,7 @@ auto run_tool(tool::command_line& line) -> int {
     (void)std::signal(SIGTERM, interrupt);
     if (!at_exec && !commands) { all.enable(); }
     if (has_program) { require(child.run()); }
-    int const status = record(all, child, has_program, commands);
+    int const status = record(all, child, has_program, commands, !given.is_live || given.to != "-");
     auto const& found = all.finish();
     auto const interrupts_before = interrupts;
     bool const is_known = !printer ||

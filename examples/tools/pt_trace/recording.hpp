@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -148,7 +149,7 @@ public:
             events_[i]->has_ended = events_[i]->has_ended || has_ended;
             is_any = is_any || !events_[i]->has_ended;
         }
-        finish_round();
+        finish_round(false);
         return is_any;
     }
     /// Ends the recording, and completes the file.
@@ -166,7 +167,7 @@ public:
                 all_.skipped += one->areas->skipped();
             }
         }
-        finish_round();
+        finish_round(true);
         watcher_ = {};
         file_->finish();
         return all_;
@@ -205,7 +206,13 @@ private:
         }
     };
 
-    void finish_round() {
+    /// Who reads the file sorts the records of two rounds. A round has 10 ms: a processor that has
+    /// taken the time of a record, and is stopped by its hypervisor then, writes the record later.
+    void finish_round(bool is_last) {
+        using clock = std::chrono::steady_clock;
+        auto const now = clock::now();
+        if (!is_last && now - round_end_ < std::chrono::milliseconds{10}) { return; }
+        round_end_ = now;
         if (file_->size() != round_begin_) { file_->finish_round(); }
         round_begin_ = file_->size();
         if (watcher_) { watcher_(round_begin_); }
@@ -300,7 +307,8 @@ private:
     std::vector<std::unique_ptr<traced_event>> events_{};
     perf_data::session session_{};
     std::optional<tool::perf_data_file> file_{};
-    std::uint64_t round_begin_ = 0;  ///< in the file
+    std::uint64_t round_begin_ = 0;                      ///< in the file
+    std::chrono::steady_clock::time_point round_end_{};  ///< of the round before
     std::function<void(std::uint64_t)> watcher_{};
     totals all_{};
     std::vector<std::uint8_t> record_{};  ///< the last

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 
-// gate NAME PROGRAM: between the enabling and the disabling of the events by perf (--control
-// fifo:ctl,ack) it runs the program. The emulator's log is on from `@begin:NAME@` on the console to
-// `@end:NAME@`, each answered by a line. The program `./itself` is a function here, in this thread.
+// gate NAME PROGRAM [ARGUMENT..]: between the enabling and the disabling of the events by perf
+// (--control fifo:ctl,ack) it runs the program. The emulator's log is on from `@begin:NAME@` on the
+// console to `@end:NAME@`, each answered by a line. The program `./itself` is a function here, in
+// this thread.
 // If NAME begins with `snapshot`, perf, the parent, takes a snapshot when the program has ended.
 
 #include <fcntl.h>
@@ -28,14 +29,14 @@ void run_itself() {
     std::string text;
     for (int i = 0; i < 2000; ++i) { text += std::to_string(i * i) + (getppid() > 0 ? ' ' : '-'); }
 }
-auto run(char* const program) -> int {
-    if (std::string_view{program} == "./itself") {
+auto run(char** words) -> int {
+    if (std::string_view{words[0]} == "./itself") {
         run_itself();
         return 0;
     }
     pid_t const child = fork();
     if (child == 0) {
-        execl(program, program, nullptr);
+        execvp(words[0], words);
         _exit(127);
     }
     int status = 0;
@@ -46,7 +47,7 @@ auto run(char* const program) -> int {
 }  // namespace
 
 auto main(int count, char** words) -> int {
-    if (count != 3) { return 2; }
+    if (count < 3) { return 2; }
     int const console = open("/dev/console", O_RDWR | O_NOCTTY);
     int const control = open("ctl", O_RDWR);
     int const answer = open("ack", O_RDWR);
@@ -54,7 +55,7 @@ auto main(int count, char** words) -> int {
     get_line(console);
     put(control, "enable\n");
     get_line(answer);
-    int const status = run(words[2]);
+    int const status = run(words + 2);
     if (std::string_view{words[1]}.starts_with("snapshot")) { kill(getppid(), SIGUSR2); }
     put(control, "disable\n");
     get_line(answer);

@@ -70,8 +70,8 @@ struct thread_switch {
 
 class cpu_threads {
 public:
-    /// Adds a switch, in the order of time. The thread before it becomes unknown if the switch is of
-    /// another one: records are missing between them.
+    /// Adds a switch, in the order of time. If it is of another thread than the one before it,
+    /// records are missing between them: that one becomes unknown.
     void add(std::uint32_t cpu, thread_switch const& one) {
         auto& all = switches_[cpu];
         if (!all.empty()) {

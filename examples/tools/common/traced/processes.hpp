@@ -409,8 +409,9 @@ private:
         auto const id = own.size() != 0             ? hex_of(own)
                         : known != build_ids_.end() ? known->second
                                                     : std::string{};
-        // Programs of 32 bits have another vDSO.
-        if (path == "[vdso]" && id.empty() && one.addr >> 32 == 0) { path = "[vdso32]"; }
+        // Programs of 32 bits have another vDSO than this one.
+        bool const is_other = files_.where().is_running && one.addr >> 32 == 0;
+        if (is_other && path == "[vdso]") { path = "[vdso32]"; }
         bool const is_code = !one.is_data() &&
                              (!one.is_mmap2() || (one.prot & file::perf_data::prot_exec) != 0);
         spaces_.map(process, one.addr, {one.len, one.pgoff, path, id}, is_code, time, has_time);
