@@ -75,6 +75,9 @@ STEPS = {
                  "./threads 200",
     "live_attached": "sh -c 'sleep 1; ./crash; sleep 1' & "
                      "./pt_trace -p $! --instructions --to live_attached.out -o live_attached.data",
+    "live_thread": "sh -c 'sleep 1; i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done' & "
+                   "./pt_trace -p $! --aux 4K --instructions --to live_thread.out "
+                   "-o live_thread.data",
     "live_title": "sleep 1 & p=$!; ./pt_trace -p $p --calls -o title.data | head -1 | "
                   "sed s/$p/PID/g",
     "descriptors": "sh -c 'ls -l /proc/self/fd >without'; "
@@ -115,6 +118,11 @@ SAYS = {
     "live_area": r"pt_trace: gaps: (.*, )?missing-trace [1-9].*\n(.*\n)*pt_trace: trace is lost .* "
                  r"too slow\n= 3",
     "live_attached": r"bytes of trace\n= 0",
+    "live_thread": "sh -c 'sleep 1; i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done' & "
+                   "./pt_trace -p $! --aux 4K --instructions --to live_thread.out "
+                   "-o live_thread.data",
+    "live_thread": r"pt_trace: gaps: (.*, )?missing-trace [1-9].*\n(.*\n)*"
+                   r"pt_trace: trace is lost .* too slow\n= 3",
     "live_title": r"thread PID/PID\npt_trace: title.data: [1-9]\d* bytes of trace\n= 0",
     "descriptors": r"([1-9]\d*) \1\n= 0",
     "attached": r"bytes of trace\n= 0",
@@ -211,7 +219,8 @@ def main():
         hold(len(ips) > 0 and len(ips) == len(theirs),
              f"{name}: {len(ips)} instructions, {gaps} gaps, perf {len(theirs)}")
     # What was printed while it executed, against the same file afterwards: by processor there.
-    for name in ("live", "live_folded", "live_calls", "live_area", "live_attached"):
+    for name in ("live", "live_folded", "live_calls", "live_area", "live_attached",
+                 "live_thread"):
         form = {"live_folded": "folded", "live_calls": "calls"}.get(name, "instructions")
         later = subprocess.run([BUILD / "bin/pt_flow", f"--{form}", "--symfs", folder / "symfs",
                                 folder / f"{name}.data"], capture_output=True, text=True,

@@ -227,6 +227,36 @@ class Rounds(System):
         return made.file_of([self.event], [made.info_of(), *self.read])[0]
 
 
+class ThreadRounds(Rounds):
+    """Each thread has a buffer of its trace, on whichever CPU it executes."""
+
+    def __init__(self, numbers, folder):
+        super().__init__(numbers, folder)
+        self.threads_read = {}  # thread -> number of its stream, bytes that were read
+        self.of_thread = collections.defaultdict(bytes)
+
+    def slice(self, cpu):
+        super().slice(cpu)
+        self.of_thread[self.running[cpu]] += self.trace[cpu]
+        self.trace[cpu] = b""
+
+    def read_cpu(self, cpu):
+        super().read_cpu(cpu)
+        for thread, trace in self.of_thread.items():
+            number, size = self.threads_read.get(thread, (len(self.threads_read), 0))
+            if self.numbers.randrange(3) and size != len(trace):
+                self.read.append(made.auxtrace(made.padded(trace[size:]), offset=size, idx=number,
+                                               tid=thread[1]))
+                size = len(trace)
+            self.threads_read[thread] = number, size
+
+    def file(self):
+        while any(self.threads_read.get(thread, (0, 0))[1] != len(trace)
+                  for thread, trace in self.of_thread.items()):
+            self.read_cpu(0)
+        return super().file()
+
+
 class WithoutMtc(System):
     """Without MTC and CYC packets, only a TSC bounds the time of a packet. A processor writes it
     before each TIP.PGE, as Broadwell does, or where tracing is enabled at a switch: before its
@@ -352,7 +382,7 @@ class Processes(Folder):
         instructions = rounds = 0
         for seed in range(150):
             numbers = random.Random(seed)
-            system = Rounds(numbers, self.folder)
+            system = numbers.choice((Rounds, Rounds, ThreadRounds))(numbers, self.folder)
             system.run(numbers.randrange(20, 300))
             path = self.file("perf.data", system.file())
             done = subprocess.run([LIVE_WALK, path], capture_output=True, text=True, timeout=120)

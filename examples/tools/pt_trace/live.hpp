@@ -45,11 +45,11 @@ public:
         if (file_ >= 0) { (void)::close(file_); }
     }
 
-    /// The file has grown to `end` bytes: a round.
-    void publish(std::uint64_t end) {
+    /// The file has grown to `end` bytes: a round, which was read from the TSC `begin` on.
+    void publish(std::uint64_t end, std::uint64_t begin) {
         std::lock_guard const held{lock_};
-        bool const is_idle = ends_.size() > 2 && ends_.back() == end;
-        if (!is_idle) { ends_.push_back(end); }
+        bool const is_idle = rounds_.size() > 2 && rounds_.back().end == end;
+        if (!is_idle) { rounds_.push_back({end, begin}); }
         changed_.notify_one();
     }
     /// Prints the rest, unless `is_interrupted()`. Returns whether all that executed is known.
@@ -72,6 +72,11 @@ public:
     }
 
 private:
+    struct round {
+        std::uint64_t end;    ///< in the file
+        std::uint64_t begin;  ///< TSC
+    };
+
     void end(bool is_dropped) {
         std::lock_guard const held{lock_};
         is_last_ = true;
@@ -88,13 +93,13 @@ private:
             live_walk walk{bytes(0, read_), reports::words_of(wanted), where, out_, report};
             for (;;) {
                 std::unique_lock held{lock_};
-                changed_.wait(held, [&] { return !ends_.empty() || is_last_; });
-                if (ends_.empty() || is_dropped_) { break; }
-                auto const next = ends_.front();
-                ends_.pop_front();
+                changed_.wait(held, [&] { return !rounds_.empty() || is_last_; });
+                if (rounds_.empty() || is_dropped_) { break; }
+                auto const next = rounds_.front();
+                rounds_.pop_front();
                 held.unlock();
-                walk.add_round(bytes(read_, next));
-                read_ = next;
+                walk.add_round(bytes(read_, next.end), next.begin);
+                read_ = next.end;
             }
             is_complete_ = walk.finish();
         } catch (...) { error_ = std::current_exception(); }
@@ -124,7 +129,7 @@ private:
     tool::output out_;
     std::mutex lock_{};  // of what follows
     std::condition_variable changed_{};
-    std::deque<std::uint64_t> ends_{};
+    std::deque<round> rounds_{};
     bool is_last_ = false;
     bool is_dropped_ = false;
     bool has_ended_ = false;

@@ -213,10 +213,11 @@ public:
     live_walk(live_walk const&) = delete;
     auto operator=(live_walk const&) -> live_walk& = delete;
 
-    /// Takes a round: whole records of the file.
-    void add_round(std::vector<std::uint8_t> const& records) {
+    /// Takes a round: whole records of the file, which were in the buffers after the TSC `begin`.
+    void add_round(std::vector<std::uint8_t> const& records, std::uint64_t begin = 0) {
         rounds_.emplace_back();
         auto& now = rounds_.back();
+        now.begin = begin;
         now.bytes.assign(head_.begin(), head_.begin() + static_cast<std::ptrdiff_t>(head_size_));
         now.bytes.insert(now.bytes.end(), records.begin(), records.end());
         auto const limit = last_time_;
@@ -224,7 +225,7 @@ public:
         apply(limit);
         if (rounds_.size() <= delay) { return; }
         walk(rounds_.front());
-        print(rounds_.front().limit, ~std::uint64_t{0});
+        print(rounds_.front(), ~std::uint64_t{0});
         report_->flush();
         out_.flush();
         rounds_.pop_front();
@@ -237,7 +238,7 @@ public:
             one->end();
             report_->found.has_psb = report_->found.has_psb && one->has_psb();
         }
-        print(~std::uint64_t{0}, ~std::uint64_t{0});
+        print({.begin = ~std::uint64_t{0}}, ~std::uint64_t{0});
         report_->end();
         out_.flush();
         if (late_ != 0) {
@@ -254,18 +255,21 @@ public:
 private:
     static constexpr std::size_t delay = 2;  // rounds
 
+    /// A thread, or a processor.
+    using place = std::pair<bool, std::uint64_t>;
     /// Bytes of a stream; none: trace is missing.
     struct piece {
         std::uint32_t stream = 0;
         byte_view bytes{};
-        std::uint64_t reference = 0;
+        std::uint64_t offset = 0;  ///< in the stream
         trace_file::stream of{};
         std::uint64_t latest = ~std::uint64_t{0};
     };
     struct round {
         std::vector<std::uint8_t> bytes{};
         std::vector<piece> pieces{};
-        std::uint64_t limit = 0;  ///< the last time of a record of the rounds before
+        std::uint64_t begin = 0;      ///< TSC; 0: not known
+        std::uint64_t last_time = 0;  ///< of a record of the rounds before
     };
 
     [[nodiscard]] auto input_of(std::vector<std::uint8_t> const& bytes) const
@@ -280,16 +284,17 @@ private:
     }
     void read(round& to) {
         namespace perf_data = file::perf_data;
-        to.limit = last_time_;
+        to.last_time = last_time_;
         auto const in = input_of(to.bytes);
         auto from = perf_data::records(in);
         while (auto const one = from.next()) {
             if (auto const trace = perf_data::read_as<perf_data::auxtrace_record>(one)) {
-                piece made{.stream = trace->idx, .bytes = one.trace};
+                piece made{.stream = trace->idx, .bytes = one.trace, .offset = trace->offset};
                 if (trace->cpu != perf_data::no_cpu) { made.of.cpu = trace->cpu; }
                 if (trace->tid != perf_data::no_tid) { made.of.tid = trace->tid; }
                 made.of.reference = trace->reference;
-                keys_[key_of(made.of.cpu, trace->tid)] = made.stream;
+                keys_[made.of.cpu ? place{false, *made.of.cpu} : place{true, trace->tid}] =
+                    made.stream;
                 to.pieces.push_back(std::move(made));
                 continue;
             }
@@ -306,22 +311,21 @@ private:
     void take(file::perf_data::aux_record const& about, file::perf_data::record const& one,
               round& to) {
         using flags = file::perf_data::aux_flags;
-        auto const stream = keys_.find(key_of(one.id.cpu, one.id.thread.tid));
+        auto stream = keys_.find({true, one.id.thread.tid});
+        if (stream == keys_.end()) { stream = keys_.find({false, one.id.cpu}); }
         if (stream == keys_.end()) { return; }
         for (auto i = to.pieces.rbegin(); i != to.pieces.rend(); ++i) {
             if (i->stream != stream->second) { continue; }
             if (i->latest != ~std::uint64_t{0}) { break; }
+            // Up to a multiple of 8 bytes, PADs follow that are no trace.
+            auto const pads = i->offset + i->bytes.size() - about.aux_offset - about.aux_size;
+            if (pads < 8) { i->bytes = i->bytes.first(i->bytes.size() - pads); }
             i->latest = one.id.time;
         }
         flags const seen = about.flags;
         if (seen.get<flags::TRUNCATED>() || seen.get<flags::COLLISION>()) {
             to.pieces.push_back({.stream = stream->second});
         }
-    }
-    static auto key_of(std::optional<std::uint64_t> cpu, std::uint32_t tid)
-        -> std::pair<bool, std::uint64_t> {
-        bool const is_thread = tid != file::perf_data::no_tid && !cpu;
-        return {is_thread, is_thread ? tid : *cpu};
     }
     void apply(std::uint64_t limit) {
         order_.take_up_to(limit, [&](file::perf_data::record const& one) {
@@ -369,7 +373,7 @@ private:
             for (auto const& [key, pieces] : left) {
                 until = std::min(until, streams_[key]->last_time());
             }
-            print(of.limit, until);
+            print(of, until);
         }
         forget_before();
     }
@@ -378,8 +382,9 @@ private:
         for (auto const& [key, one] : streams_) { until = std::min(until, one->last_time()); }
         if (to_ns_.is_known() && !streams_.empty()) { processes_->forget_before(to_ns_.ns(until)); }
     }
-    /// Prints the parts that begin up to a time of perf, and up to a TSC, in their order.
-    void print(std::uint64_t limit, std::uint64_t until) {
+    /// Prints the parts that begin up to a TSC, in their order. Where a thread was on another
+    /// processor before the round was read, the round, or one before it, has that, too.
+    void print(round const& of, std::uint64_t until) {
         auto const shows = [](trace::time const&) { return true; };
         for (;;) {
             walked_stream* next = nullptr;
@@ -394,8 +399,8 @@ private:
             }
             if (next == nullptr) { break; }
             auto const& part = next->parts().front();
-            bool const is_later = to_ns_.is_known() && limit != ~std::uint64_t{0} &&
-                                  to_ns_.ns(part.begin) > limit;
+            bool const is_later = part.begin > of.begin && to_ns_.is_known() &&
+                                  to_ns_.ns(part.begin) > of.last_time;
             if (!part.continues && (is_later || part.begin > until)) { break; }
             part.all.replay(*report_, shows);
             next->parts().pop_front();
@@ -416,7 +421,7 @@ private:
     std::uint64_t applied_ = 0;
     std::uint64_t late_ = 0;
     std::deque<round> rounds_{};
-    std::map<std::pair<bool, std::uint64_t>, std::uint32_t> keys_{};  ///< streams
+    std::map<place, std::uint32_t> keys_{};  ///< the streams
     std::vector<flow::block> storage_ = std::vector<flow::block>(std::size_t{1} << 16);
     flow::block_cache blocks_{storage_.data(), storage_.size()};
     std::map<std::uint32_t, std::unique_ptr<walked_stream>> streams_{};

@@ -383,7 +383,7 @@ auto run_tool(tool::command_line& line) -> int {
     std::optional<live_printer> printer;
     if (given.is_live) {
         printer.emplace(all.file().path(), all.file().size(), given.report, given.to);
-        all.watch([&](std::uint64_t size) { printer->publish(size); });
+        all.watch([&](std::uint64_t size, std::uint64_t tsc) { printer->publish(size, tsc); });
     }
     std::vector<int> running;
     if (given.process != 0) { running.push_back(given.process); }

@@ -123,8 +123,11 @@ public:
         file_->finish_round();
         round_begin_ = file_->size();
     }
-    /// Calls `take(size)` after each round, when the file has so many bytes.
-    void watch(std::function<void(std::uint64_t)> take) { watcher_ = std::move(take); }
+    /// Calls `take(size, tsc)` after each round, when the file has so many bytes. It was read from
+    /// that TSC on.
+    void watch(std::function<void(std::uint64_t, std::uint64_t)> take) {
+        watcher_ = std::move(take);
+    }
     void enable() {
         is_enabled_ = true;
         for (auto& one : events_) { require(one->event.enable()); }
@@ -142,6 +145,7 @@ public:
         }
         waits.push_back({other, POLLIN, 0});
         (void)::poll(waits.data(), waits.size(), ms);
+        if (round_tsc_ == 0) { round_tsc_ = __builtin_ia32_rdtsc(); }
         bool is_any = false;
         for (std::size_t i = 0; i < events_.size(); ++i) {
             read(*events_[i]);
@@ -215,7 +219,8 @@ private:
         round_end_ = now;
         if (file_->size() != round_begin_) { file_->finish_round(); }
         round_begin_ = file_->size();
-        if (watcher_) { watcher_(round_begin_); }
+        if (watcher_) { watcher_(round_begin_, round_tsc_); }
+        round_tsc_ = 0;
     }
     /// The file has one event.
     void write_record(std::vector<std::uint8_t> record) {
@@ -309,7 +314,8 @@ private:
     std::optional<tool::perf_data_file> file_{};
     std::uint64_t round_begin_ = 0;                      ///< in the file
     std::chrono::steady_clock::time_point round_end_{};  ///< of the round before
-    std::function<void(std::uint64_t)> watcher_{};
+    std::uint64_t round_tsc_ = 0;                        ///< when the round began; 0: none has
+    std::function<void(std::uint64_t, std::uint64_t)> watcher_{};
     totals all_{};
     std::vector<std::uint8_t> record_{};  ///< the last
 };
