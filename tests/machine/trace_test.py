@@ -61,6 +61,8 @@ STEPS = {
     "status": "./pt_trace -o status.data sh -c 'exit 7'",
     "crash": "ulimit -c 0; ./pt_trace -o crash.data ./crash",
     "snapshot": "ulimit -c 0; ./pt_trace --snapshot --aux 16K -o snapshot.data ./crash",
+    "signal": "./pt_trace --snapshot --aux 64K -o signal.data "
+              "sh -c 'kill -USR2 $PPID; sleep 1; ./threads 20; exit 7'",
     "threads": "./pt_trace -o threads.data ./threads 500",
     "execs": "./pt_trace -o execs.data sh -c 'exec sh -c \"exec ./threads 2\"'",
     "forks": "./pt_trace --filter ./threads:main -o forks.data sh -c './threads 1; ./threads 1'",
@@ -106,6 +108,7 @@ SAYS = {
     "status": r"bytes of trace\n= 7",
     "crash": r"bytes of trace\n= 139",
     "snapshot": r"bytes of trace\n= 139",
+    "signal": r"signal.data: [1-9]\d* bytes of trace\n= 7",
     "threads": r"bytes of trace\n= 0",
     "execs": r"bytes of trace\n= 0",
     "forks": r"bytes of trace\n= 0",
@@ -218,6 +221,10 @@ def main():
         ips, theirs, gaps = instructions(folder, name)
         hold(len(ips) > 0 and len(ips) == len(theirs),
              f"{name}: {len(ips)} instructions, {gaps} gaps, perf {len(theirs)}")
+    folded = subprocess.run([BUILD / "bin/pt_flow", "--folded", "--symfs", folder / "symfs",
+                             folder / "signal.data"], capture_output=True, text=True,
+                            check=False).stdout
+    hold("dash" in folded and "start_thread" not in folded, "signal: the recording ends there")
     # What was printed while it executed, against the same file afterwards: by processor there.
     for name in ("live", "live_folded", "live_calls", "live_area", "live_attached",
                  "live_thread"):

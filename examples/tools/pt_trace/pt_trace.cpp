@@ -69,7 +69,8 @@ Traces a program, and what it starts, with the Intel PT of this machine, into a 
   --stop-at FUNCTION        where it begins, tracing ends until the kernel switches to the thread
                             again; also FILE:FUNCTION and A-B
   --snapshot                only the last bytes of the trace, of each processor or thread: for long
-                            runs that end where it becomes interesting, as by a crash
+                            runs that end where it becomes interesting, as by a crash. SIGUSR2 ends
+                            the recording, also without this option; the program goes on
   --aux SIZE                the area of trace of each processor or thread (4M): a power of 2
   --data SIZE               the area of records (512K)
   --control fifo:CTL[,ACK]  begin disabled; a line `enable`, `disable` or `stop` in the FIFO CTL
@@ -231,7 +232,19 @@ auto parse(tool::command_line& line) -> arguments {
 
 std::sig_atomic_t volatile interrupts = 0;
 void interrupt(int) { interrupts = interrupts + 1; }
+std::sig_atomic_t volatile is_enough = 0;
+void end_recording(int) { is_enough = 1; }
 
+/// Why this machine cannot be traced, and what to do.
+auto why_not(perf_event::trace_result const& of) -> std::string {
+    auto const why = describe(of.what);
+    std::string text{why.data(), why.size()};
+    using enum perf_event::failure;
+    bool const has_none = of.what == no_intel_pt || of.what == no_intel_pt_in_guest ||
+                          of.what == no_pmu || of.what == no_sysfs;
+    if (has_none) { text += "; pt_record records programs without Intel PT"; }
+    return text;
+}
 /// Whether this user can trace itself.
 auto print_why() -> int {
     auto const pmu = perf_event::read_pmu();
@@ -239,9 +252,7 @@ auto print_why() -> int {
     perf_event::perf_trace trace;
     if (done) { done = trace.open({.config = {.user = true}}, pmu.pmu, {}); }
     if (done) { done = trace.map({}); }
-    auto const why = describe(done.what);
-    tool::print(done ? std::string{"this machine can be traced\n"}
-                     : std::string{why.data(), why.size()} + "\n");
+    tool::print((done ? "this machine can be traced" : why_not(done)) + "\n");
     return done ? 0 : 1;
 }
 
@@ -326,14 +337,20 @@ void set_targets(arguments& given, perf_event::program& child) {
     }
 }
 
-/// Records until the program, or what is traced, has ended. Returns the status of waitpid(2).
+/// How a recording ended.
+struct end_of_recording {
+    int status = 0;           ///< of waitpid(2)
+    bool is_running = false;  ///< the program
+};
+
+/// Records until the program, or what is traced, has ended, or a signal or command ends it.
 auto record(recording& all, perf_event::program& child, bool has_program,
-            std::optional<control>& commands, bool shows_status) -> int {
+            std::optional<control>& commands, bool shows_status) -> end_of_recording {
     tool::status_line line;
     int status = 0;
     bool is_running = has_program;
     bool has_ended = false;
-    while (!has_ended && (has_program ? interrupts < 2 : interrupts == 0)) {
+    while (!has_ended && is_enough == 0 && (has_program ? interrupts < 2 : interrupts == 0)) {
         bool const is_any = all.read(100, commands ? commands->descriptor() : -1);
         if (shows_status) {
             line.show([&] { return status_of(all.so_far()); });
@@ -350,15 +367,16 @@ auto record(recording& all, perf_event::program& child, bool has_program,
     if (is_running && interrupts >= 2) {
         (void)::kill(child.thread(), SIGKILL);
         status = child.wait();
+        is_running = false;
     }
-    return status;
+    return {status, is_running};
 }
 
 auto run_tool(tool::command_line& line) -> int {
     auto given = parse(line);
     if (given.asks_why) { return print_why(); }
     auto const pmu = perf_event::read_pmu();
-    require(pmu.result);
+    if (!pmu.result) { throw tool::failure{why_not(pmu.result)}; }
     auto const wanted = config_of(given.words, given.sizes.is_snapshot, pmu.pmu.caps);
     if (given.is_live && wanted.os) {
         throw tool::failure{"of the kernel nothing can be printed while it executes: record, and "
@@ -392,14 +410,16 @@ auto run_tool(tool::command_line& line) -> int {
 
     (void)std::signal(SIGINT, interrupt);
     (void)std::signal(SIGTERM, interrupt);
+    (void)std::signal(SIGUSR2, end_recording);
     if (!at_exec && !commands) { all.enable(); }
     if (has_program) { require(child.run()); }
-    int const status = record(all, child, has_program, commands, !given.is_live || given.to != "-");
+    auto const ended = record(all, child, has_program, commands, !given.is_live || given.to != "-");
     auto const& found = all.finish();
     auto const interrupts_before = interrupts;
     bool const is_known = !printer ||
                           printer->finish([&] { return interrupts != interrupts_before; });
     bool const is_complete = report(found, given.output) && is_known;
+    int const status = ended.is_running ? child.wait() : ended.status;
     int const result = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     return result == 0 && !is_complete ? 3 : result;
 }
