@@ -82,6 +82,10 @@ STEPS = {
                    "-o live_thread.data",
     "live_title": "sleep 1 & p=$!; ./pt_trace -p $p --calls -o title.data | head -1 | "
                   "sed s/$p/PID/g",
+    "closed_pipe": "{ ./pt_trace --calls -o closed.data ./threads 20; echo status $? >&2; } | "
+                   "head -c 6 >/dev/null; ls closed.data",
+    "signals": "sh -c 'grep SigIgn /proc/self/status'; "
+               "./pt_trace -o signals.data sh -c 'grep SigIgn /proc/self/status' 2>&1",
     "descriptors": "sh -c 'ls -l /proc/self/fd >without'; "
                    "./pt_trace -o fd.data sh -c 'ls -l /proc/self/fd >with'; "
                    "echo $(wc -l < without) $(wc -l < with)",
@@ -127,6 +131,8 @@ SAYS = {
     "live_thread": r"pt_trace: gaps: (.*, )?missing-trace [1-9].*\n(.*\n)*"
                    r"pt_trace: trace is lost .* too slow\n= 3",
     "live_title": r"thread PID/PID\npt_trace: title.data: [1-9]\d* bytes of trace\n= 0",
+    "closed_pipe": r"pt_trace: closed.data: [1-9]\d* bytes of trace\nstatus 0\nclosed.data\n= 0",
+    "signals": r"(SigIgn:.*)\n\1\npt_trace: .*bytes of trace\n= 0",
     "descriptors": r"([1-9]\d*) \1\n= 0",
     "attached": r"bytes of trace\n= 0",
     "ended": r"there is no such process\n= 2",
@@ -154,7 +160,7 @@ def instructions(folder, name):
 
 
 def same_sums(one, two):
-    """The same lines; of stacks, where threads change the processor, the same instructions."""
+    """Whether lines are equal or, for stacks of threads that change the processor, their sums."""
     if one == two:
         return True
     counts = [[int(number) for number in re.findall(r" (\d+)$", "\n".join(lines), re.M)]

@@ -262,13 +262,17 @@ public:
           target_{std::move(from.target_)},
           path_{std::exchange(from.path_, {})},
           owned_{std::move(from.owned_)},
-          to_{from.to_} {}
+          to_{from.to_},
+          keeps_error_{from.keeps_error_},
+          error_{from.error_} {}
     auto operator=(output&& from) noexcept -> output& {
         std::swap(name_, from.name_);
         std::swap(target_, from.target_);
         std::swap(path_, from.path_);
         std::swap(owned_, from.owned_);
         std::swap(to_, from.to_);
+        std::swap(keeps_error_, from.keeps_error_);
+        std::swap(error_, from.error_);
         return *this;
     }
     ~output() {
@@ -276,18 +280,26 @@ public:
         if (!path_.empty()) { detail::unfinished.remove(path_); }
     }
 
-    /// A file that has its name at once, for those who read it while it grows.
+    /// A file that has its name at once, for readers while it grows. A failed write does not end
+    /// the program: `error` keeps its errno, and later writes do nothing.
     static auto growing(std::string const& path) -> output {
-        if (path == "-") { return output{}; }
-        return output{file{std::fopen(path.c_str(), "wb"), std::fclose}, path};
+        auto made = path == "-" ? output{}
+                                : output{file{std::fopen(path.c_str(), "wb"), std::fclose}, path};
+        made.keeps_error_ = true;
+        return made;
     }
+    [[nodiscard]] auto error() const -> int { return error_; }
     /// A file that is deleted when it is closed.
     static auto temporary() -> output {
         return output{file{std::tmpfile(), std::fclose}, "temporary file"};
     }
 
-    void write(std::string_view bytes) { require(try_write(bytes)); }
-    void flush() { require(std::fflush(to_) == 0); }
+    void write(std::string_view bytes) {
+        if (error_ == 0) { require(try_write(bytes)); }
+    }
+    void flush() {
+        if (error_ == 0) { require(std::fflush(to_) == 0); }
+    }
     /// Call this after the last write: errors of buffered writes are reported only here.
     void close() { require(try_close()); }
 
@@ -307,9 +319,9 @@ public:
         path_.clear();
         return true;
     }
-    /// The name of the file, and the error that errno has.
+    /// The name of the file, and the error that was kept, or that errno has.
     [[nodiscard]] auto error_text() const -> std::string {
-        return name_ + ": " + std::strerror(errno);
+        return name_ + ": " + std::strerror(error_ != 0 ? error_ : errno);
     }
 
     /// The name of a regular file until it is complete.
@@ -381,8 +393,12 @@ private:
         detail::unfinished.add(path_);
         return made;
     }
-    void require(bool is_done) const {
+    void require(bool is_done) {
         if (is_done) { return; }
+        if (keeps_error_) {
+            error_ = errno;
+            return;
+        }
         detail::end_program(errno == EPIPE ? std::string{} : error_text());
     }
 
@@ -391,6 +407,8 @@ private:
     std::string path_{};    ///< its name now; empty once it is complete
     file owned_{nullptr, std::fclose};
     std::FILE* to_ = nullptr;
+    bool keeps_error_ = false;
+    int error_ = 0;  ///< errno of the first failed write, if it is kept
 };
 
 /// True when standard input is a terminal. A tool without arguments then prints its help.
@@ -477,16 +495,22 @@ inline void reserve_standard_streams() {
 
 }  // namespace detail
 
+/// The signals that a tool ignores, so that writes fail with an error instead: the reader of a pipe
+/// closed it, or a file has reached its size limit. A program that a tool starts inherits this.
+inline constexpr int ignored_signals[] = {SIGPIPE, SIGXFSZ};
+
+inline void set_ignored_signals(void (*handler)(int)) {
+    for (int const one : ignored_signals) { (void)std::signal(one, handler); }
+}
+
 /// Runs a tool: `body` takes the command line and returns the exit status. An exception becomes a
-/// message and the status `failed`. SIGPIPE and SIGXFSZ are ignored, so that writes fail with an
-/// error instead.
+/// message and the status `failed`. `ignored_signals` are ignored.
 inline auto run(std::string_view tool_name, int count, char** arguments, int (*body)(command_line&))
     -> int {
     name = tool_name;
     detail::reserve_standard_streams();
     std::set_new_handler(detail::out_of_memory);
-    (void)std::signal(SIGPIPE, SIG_IGN);  // the reader of a pipe closed it
-    (void)std::signal(SIGXFSZ, SIG_IGN);  // the file has reached its size limit
+    set_ignored_signals(SIG_IGN);
     try {
         command_line line{count, arguments};
         return body(line);

@@ -170,7 +170,7 @@ auto walk(settings const& given, std::vector<pt_flow::stretch> all, Code& code,
 auto request_of(settings const& given, std::string user_code, std::string kernel_code)
     -> tool::walk_request {
     tool::walk_request made;
-    made.what = reports::words_of(given.report);
+    made.what = reports::name_of(given.report);
     made.has_bytes = given.has_bytes();
     made.to_ns = given.walk.to_ns;
     made.user_code = std::move(user_code);

@@ -135,7 +135,7 @@ auto start_process(std::vector<std::string> const& command, Prepare&& prepare) -
     int const child = ::fork();
     if (child < 0) { throw tool::failure{std::string{"fork: "} + std::strerror(errno)}; }
     if (child != 0) { return child; }
-    for (int const one : {SIGPIPE, SIGXFSZ}) { (void)std::signal(one, SIG_DFL); }
+    tool::set_ignored_signals(SIG_DFL);
     prepare();
     ::execvp(words[0], words.data());
     tool::print_error(command[0] + ": " + std::strerror(errno));

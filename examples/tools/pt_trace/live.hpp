@@ -1,74 +1,71 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// Prints in another thread, so that what is printed does not hold up the recording.
+// Prints in a thread of its own, so that the recording does not wait for what is printed.
 
 #include "live_walk.hpp"
 #include "../common/reports/forms.hpp"
 #include "../common/tool.hpp"
 
 #include <cerrno>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include <fcntl.h>
-#include <unistd.h>
-
 namespace pt_trace {
 
-/// Prints what a file that grows says. It holds no more of the file in memory than a few rounds:
-/// where printing is slower than the program, it goes on after it.
+/// Prints what a growing perf.data file says. It reads the file round by round, so that its memory
+/// does not grow when printing is slower than the program.
 class live_printer {
 public:
-    /// `path` is the name of the file, which has `begin` bytes, with its AUXTRACE_INFO record. `to`
-    /// is where it prints.
+    /// `path` is the file. Its first `begin` bytes include the AUXTRACE_INFO record. `to` is the
+    /// file that is printed to.
     live_printer(std::string const& path, std::uint64_t begin,
                  reports::report_options const& wanted, std::string const& to)
-        : path_{path},
-          file_{::open(path.c_str(), O_RDONLY | O_CLOEXEC)},
+        : file_{path},
           read_{begin},
           out_{tool::output::growing(to)},
           thread_{[this, wanted] { run(wanted); }} {}
     live_printer(live_printer const&) = delete;
     auto operator=(live_printer const&) -> live_printer& = delete;
     ~live_printer() {
-        end(true);
+        stop(false);
         if (thread_.joinable()) { thread_.join(); }
-        if (file_ >= 0) { (void)::close(file_); }
     }
 
-    /// The file has grown to `end` bytes: a round, which was read from the TSC `begin` on.
+    /// A round ends: the file has `end` bytes. `begin` is the TSC when its reading began.
     void publish(std::uint64_t end, std::uint64_t begin) {
         std::lock_guard const held{lock_};
         bool const is_idle = rounds_.size() > 2 && rounds_.back().end == end;
         if (!is_idle) { rounds_.push_back({end, begin}); }
         changed_.notify_one();
     }
-    /// Prints the rest, unless `is_interrupted()`. Returns whether all that executed is known.
+    /// Prints the rest, up to `is_interrupted()`. Returns false if what executed is not all known,
+    /// or not all printed. A reader that closes a pipe ends the printing without a message.
     template <class IsInterrupted>
     auto finish(IsInterrupted const& is_interrupted) -> bool {
-        end(false);
+        stop(true);
         {
             std::unique_lock held{lock_};
             while (!changed_.wait_for(held, std::chrono::milliseconds{100},
                                       [&] { return has_ended_; })) {
-                if (!is_interrupted() || is_dropped_) { continue; }
-                is_dropped_ = true;
+                if (!is_interrupted() || !prints_rest_) { continue; }
+                prints_rest_ = false;
                 tool::print_error("interrupted: not all of the recording is printed");
             }
         }
         thread_.join();
         if (error_) { std::rethrow_exception(error_); }
-        out_.close();
-        return is_complete_ && !is_dropped_;
+        if (out_.error() == EPIPE) { return true; }
+        if (out_.error() == 0) { out_.close(); }
+        if (out_.error() != 0) { tool::print_error(out_.error_text()); }
+        return is_complete_ && out_.error() == 0;
     }
 
 private:
@@ -77,64 +74,60 @@ private:
         std::uint64_t begin;  ///< TSC
     };
 
-    void end(bool is_dropped) {
+    /// There are no more rounds.
+    void stop(bool prints_rest) {
         std::lock_guard const held{lock_};
-        is_last_ = true;
-        is_dropped_ = is_dropped_ || is_dropped;
+        is_stopped_ = true;
+        prints_rest_ = prints_rest_ && prints_rest;
         changed_.notify_one();
     }
-    /// In the thread.
+    /// The function of the thread.
     void run(reports::report_options const& wanted) {
         try {
-            auto const report = [&](traced::processes& of, trace_file::conversion const& to_ns) {
-                return reports::report_of_threads(wanted, out_, to_ns, of);
-            };
-            traced::code_files const where{.is_running = true};
-            live_walk walk{bytes(0, read_), reports::words_of(wanted), where, out_, report};
-            for (;;) {
-                std::unique_lock held{lock_};
-                changed_.wait(held, [&] { return !rounds_.empty() || is_last_; });
-                if (rounds_.empty() || is_dropped_) { break; }
-                auto const next = rounds_.front();
-                rounds_.pop_front();
-                held.unlock();
-                walk.add_round(bytes(read_, next.end), next.begin);
-                read_ = next.end;
-            }
-            is_complete_ = walk.finish();
+            is_complete_ = print(wanted);
         } catch (...) { error_ = std::current_exception(); }
         std::lock_guard const held{lock_};
         has_ended_ = true;
         changed_.notify_one();
     }
-    [[nodiscard]] auto bytes(std::uint64_t from, std::uint64_t end) const
-        -> std::vector<std::uint8_t> {
-        std::vector<std::uint8_t> made(static_cast<std::size_t>(end - from));
-        for (std::size_t done = 0; done < made.size();) {
-            auto const got = ::pread(file_, made.data() + done, made.size() - done,
-                                     static_cast<::off_t>(from + done));
-            if (got < 0 && errno == EINTR) { continue; }
-            if (got <= 0) {
-                throw tool::failure{path_ + ": " +
-                                    (got < 0 ? std::strerror(errno) : "it was changed")};
-            }
-            done += static_cast<std::size_t>(got);
+    auto print(reports::report_options const& wanted) -> bool {
+        auto const report = [&](traced::processes& of, trace_file::conversion const& to_ns) {
+            return reports::report_of_threads(wanted, out_, to_ns, of);
+        };
+        traced::code_files const where{.is_running = true};
+        live_walk walk{next_bytes(read_), reports::name_of(wanted), where, out_, report};
+        while (out_.error() == 0) {
+            std::unique_lock held{lock_};
+            changed_.wait(held, [&] { return !rounds_.empty() || is_stopped_; });
+            if (!prints_rest_) { return false; }
+            if (rounds_.empty()) { return walk.finish(); }
+            auto const next = rounds_.front();
+            rounds_.pop_front();
+            held.unlock();
+            walk.add_round(next_bytes(next.end - read_), next.begin);
+            read_ = next.end;
+        }
+        return false;
+    }
+    auto next_bytes(std::uint64_t count) -> std::vector<std::uint8_t> {
+        std::vector<std::uint8_t> made(static_cast<std::size_t>(count));
+        if (file_.read(made.data(), made.size()) != made.size()) {
+            throw tool::unreadable{file_.name() + ": the file was changed"};
         }
         return made;
     }
 
-    std::string path_;
-    int file_;
-    std::uint64_t read_;
+    tool::input file_;
+    std::uint64_t read_;  ///< bytes of the file
     tool::output out_;
+    bool is_complete_ = false;
+    std::exception_ptr error_{};
     std::mutex lock_{};  // of what follows
     std::condition_variable changed_{};
     std::deque<round> rounds_{};
-    bool is_last_ = false;
-    bool is_dropped_ = false;
+    bool is_stopped_ = false;
+    bool prints_rest_ = true;
     bool has_ended_ = false;
-    bool is_complete_ = false;
-    std::exception_ptr error_{};
     std::thread thread_;
 };
 

@@ -63,14 +63,14 @@ Traces a program, and what it starts, with the Intel PT of this machine, into a 
   --calls                   print the calls while the program runs; also --folded, --instructions,
                             --runs, --blocks, --edges and --drcov, with --times, --dso and
                             --stack-by, as pt_flow has them. Of user code; --folded and --drcov at
-                            the end. Where printing is slower than the program it goes on after it,
-                            until Ctrl-C; nothing is lost by that
+                            the end. If printing is slower than the program, it continues after the
+                            program has ended; Ctrl-C then ends it. No trace is lost by that
   --to FILE                 print there; the default is standard output
   --stop-at FUNCTION        where it begins, tracing ends until the kernel switches to the thread
                             again; also FILE:FUNCTION and A-B
   --snapshot                only the last bytes of the trace, of each processor or thread: for long
                             runs that end where it becomes interesting, as by a crash. SIGUSR2 ends
-                            the recording, also without this option; the program goes on
+                            the recording, also without this option; the program continues
   --aux SIZE                the area of trace of each processor or thread (4M): a power of 2
   --data SIZE               the area of records (512K)
   --control fifo:CTL[,ACK]  begin disabled; a line `enable`, `disable` or `stop` in the FIFO CTL
@@ -95,9 +95,9 @@ struct arguments {
     std::vector<std::string> filters{};
     std::vector<std::string> stops{};
     std::vector<std::string> program{};
-    bool is_live = false;  ///< it prints
+    bool is_live = false;  ///< prints what executes
     reports::report_options report{};
-    std::string to = "-";  ///< where
+    std::string to = "-";  ///< the file that is printed to
 };
 
 /// The size of an area, such as 4M.
@@ -151,7 +151,7 @@ auto config_of(std::string const& words, bool is_snapshot, cpu::capabilities con
     return made;
 }
 
-/// What can be printed while it executes.
+/// Throws if what is asked for cannot be printed while the program runs.
 void check_report(arguments const& given) {
     if (!given.is_live && given.to != "-") {
         throw tool::failure{"--to needs what is printed, such as --calls"};
@@ -159,9 +159,8 @@ void check_report(arguments const& given) {
     if (!given.is_live) { return; }
     given.report.check();
     if (given.of.is_system_wide) {
-        throw tool::failure{
-            "with -a, the order of processors is known at the end: leave out -a, or "
-            "record, and print with pt_flow"};
+        throw tool::failure{"with -a, the order of processors is known only at the end: leave out "
+                            "-a, or record, and print with pt_flow"};
     }
     if (given.report.what == reports::form::bitmap) {
         throw tool::failure{"--bitmap: record, and print with pt_flow"};
@@ -325,7 +324,10 @@ void set_targets(arguments& given, perf_event::program& child) {
         std::vector<char*> words;
         for (auto& one : given.program) { words.push_back(one.data()); }
         words.push_back(nullptr);
-        require(child.start(words.data()));
+        tool::set_ignored_signals(SIG_DFL);  // those of the program
+        auto const started = child.start(words.data());
+        tool::set_ignored_signals(SIG_IGN);
+        require(started);
     }
     if (given.process != 0) {
         given.of.threads = threads_of(given.process);
@@ -379,7 +381,7 @@ auto run_tool(tool::command_line& line) -> int {
     if (!pmu.result) { throw tool::failure{why_not(pmu.result)}; }
     auto const wanted = config_of(given.words, given.sizes.is_snapshot, pmu.pmu.caps);
     if (given.is_live && wanted.os) {
-        throw tool::failure{"of the kernel nothing can be printed while it executes: record, and "
+        throw tool::failure{"code of the kernel cannot be printed while it executes: record, and "
                             "print with pt_flow --kernel"};
     }
     if (given.is_live && !wanted.tsc) {
@@ -416,9 +418,10 @@ auto run_tool(tool::command_line& line) -> int {
     auto const ended = record(all, child, has_program, commands, !given.is_live || given.to != "-");
     auto const& found = all.finish();
     auto const interrupts_before = interrupts;
+    bool const is_recorded = report(found, given.output);
     bool const is_known = !printer ||
                           printer->finish([&] { return interrupts != interrupts_before; });
-    bool const is_complete = report(found, given.output) && is_known;
+    bool const is_complete = is_recorded && is_known;
     int const status = ended.is_running ? child.wait() : ended.status;
     int const result = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     return result == 0 && !is_complete ? 3 : result;

@@ -167,8 +167,8 @@ auto report_of_threads(report_options const& given, tool::output& to,
     return calls_report(given, to, to_ns, true, names_of, ranges_of);
 }
 
-/// What a report prints: words for messages.
-inline auto words_of(report_options const& given) -> std::string {
+/// What a report prints, for messages.
+inline auto name_of(report_options const& given) -> std::string {
     switch (given.what) {
         case form::edges:
         case form::bitmap: return "edges";
