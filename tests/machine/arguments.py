@@ -143,7 +143,7 @@ class Parts(Folder):
 
     @staticmethod
     def ends(process):
-        """Whether a process that was killed ends: on a busy machine not at once."""
+        """Whether a killed process ends within 20 seconds."""
         end = time.monotonic() + 20
         while time.monotonic() < end:
             try:

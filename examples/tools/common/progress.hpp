@@ -41,8 +41,8 @@ private:
     int shown_ = -1;
 };
 
-/// A line on standard error that says how far a task is that has no known end. It is shown at a
-/// terminal, up to five times a second, and cleared by messages and at the end.
+/// The progress of a task of unknown length: a line on standard error, if that is a terminal. It is
+/// updated up to five times a second, and cleared by messages and at the end.
 class status_line {
 public:
     status_line() = default;

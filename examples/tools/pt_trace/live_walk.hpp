@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// Prints what executes while it is recorded: follows a perf.data file that grows.
+// Prints what executes while it is recorded, from the rounds of a growing perf.data file.
 
 #include "../common/reports/covered.hpp"
 #include "../common/reports/recorder.hpp"
@@ -33,17 +33,17 @@ namespace pt_trace {
 
 using namespace ptspec;
 
-/// What a thread executed on one processor.
+/// What a thread executed on one processor, up to a switch, or up to where tracing was off.
 struct thread_part {
     std::uint64_t begin = 0;  ///< TSC
-    bool continues = false;   ///< the part before it in the stream, without a break
+    bool continues = false;   ///< the last part of the stream: it is of the same thread
     reports::records all{};
 };
 
 /// The bytes of one trace, and the walk through them.
 class walked_stream {
 public:
-    /// `to` takes what is complete, in the order of the stream.
+    /// `to` is the report of all streams.
     walked_stream(trace_file::stream of, traced::processes& in, flow::block_cache& blocks,
                   reports::report& to)
         : of_{std::move(of)},
@@ -65,7 +65,7 @@ public:
     walked_stream(walked_stream const&) = delete;
     auto operator=(walked_stream const&) -> walked_stream& = delete;
 
-    /// Walks the next bytes, which executed up to a time of perf.
+    /// Walks the next bytes. `latest` is the upper bound of their times, in ns of perf.
     void add(byte_view bytes, std::uint64_t latest) {
         begin();
         code_.set_horizon(latest);
@@ -73,18 +73,18 @@ public:
         run();
         offset_ += bytes.size();
     }
-    /// Bytes that come.
-    void announce(byte_view bytes) {
+    /// Looks for a PSB in bytes that are added later, maybe in parts.
+    void find_psb(byte_view bytes) {
         has_psb_ = has_psb_ || bytes.empty() || trace::find_psb(bytes) != trace::npos;
     }
-    /// Trace is missing here.
-    void lose() {
+    /// Trace is missing after the bytes that were added.
+    void add_gap() {
         end();
         begin();
         reports_->gap({.why = flow::gap_reason::missing_trace});
         take(reports_->all());
     }
-    /// There are no more bytes.
+    /// Ends the walk, at a gap or at the end.
     void end() {
         if (!walk_) { return; }
         walk_->finish();
@@ -98,7 +98,7 @@ public:
         if (reports_) { reports_->update_names(); }
     }
     [[nodiscard]] auto parts() -> std::deque<thread_part>& { return parts_; }
-    /// Of what was walked: TSC.
+    /// The last TSC of the walk.
     [[nodiscard]] auto last_time() const -> std::uint64_t { return last_time_; }
     [[nodiscard]] auto has_psb() const -> bool { return has_psb_; }
 
@@ -130,7 +130,7 @@ private:
         }
         take(reports_->all());
     }
-    /// While tracing is off, a thread may be on another processor.
+    /// Begins a part where tracing begins: before, the thread may have been on another processor.
     template <class Sink>
     struct divided : reports::timed<Sink> {
         walked_stream& of;
@@ -141,7 +141,7 @@ private:
             if constexpr (requires(Sink& any) { any.start(ip, space); }) { Sink::start(ip, space); }
         }
     };
-    /// Divides what was recorded where the thread changes.
+    /// Moves what was recorded to the parts, and begins a part where the thread changes.
     void take(reports::records& from) {
         bool is_first = true;
         for (auto const& one : from.all()) {
@@ -179,16 +179,16 @@ private:
     std::optional<traced::thread_id> thread_{};
     std::uint64_t last_time_ = 0;
     bool has_time_ = false;  ///< of the last part
-    bool begins_ = true;     ///< the next part does not continue the last
+    bool begins_ = true;     ///< tracing begins: the next part does not continue the last
 };
 
-/// Follows a recording: each round has the records, and the bytes of traces, that were in the
-/// buffers of the kernel.
+/// Prints a recording by rounds. A round has the records and the bytes of traces that were in the
+/// buffers of the kernel when they were read, one after another.
 ///
-/// A record that a round does not have is later than all that the round before it has: as perf
-/// does, records are sorted up to there. The bytes of a round are walked two rounds later: then all
-/// records up to their time are there. What threads executed is printed in the order of time, where
-/// a thread continues on another processor.
+/// The records of a later round are later than all records of the round before this one: up to
+/// there they are sorted and taken, as perf does it. The bytes of a round are walked after the two
+/// rounds that follow it, which have all records up to their time. The parts of a thread on several
+/// processors are printed in the order of time.
 class live_walk {
 public:
     using report_maker = std::function<std::unique_ptr<reports::report>(
@@ -213,7 +213,8 @@ public:
     live_walk(live_walk const&) = delete;
     auto operator=(live_walk const&) -> live_walk& = delete;
 
-    /// Takes a round: whole records of the file, which were in the buffers after the TSC `begin`.
+    /// Takes a round: whole records of the file. `begin` is the TSC when its reading began; 0:
+    /// unknown.
     void add_round(std::vector<std::uint8_t> const& records, std::uint64_t begin = 0) {
         rounds_.emplace_back();
         auto& now = rounds_.back();
@@ -230,13 +231,13 @@ public:
         out_.flush();
         rounds_.pop_front();
     }
-    /// Ends the walk, and says what is not known. Returns whether all is.
+    /// Prints the rest, and on stderr what is not known. Returns whether all is known.
     auto finish() -> bool {
         for (std::size_t i = 0; i < delay; ++i) { add_round({}); }
         apply(~std::uint64_t{0});
-        for (auto& [key, one] : streams_) {
-            one->end();
-            report_->found.has_psb = report_->found.has_psb && one->has_psb();
+        for (auto& [idx, one] : streams_) {
+            one.walk->end();
+            report_->found.has_psb = report_->found.has_psb && one.walk->has_psb();
         }
         print({.begin = ~std::uint64_t{0}}, ~std::uint64_t{0});
         report_->end();
@@ -255,15 +256,16 @@ public:
 private:
     static constexpr std::size_t delay = 2;  // rounds
 
-    /// A thread, or a processor.
-    using place = std::pair<bool, std::uint64_t>;
-    /// Bytes of a stream; none: trace is missing.
+    /// Bytes of a stream; empty: trace is missing.
     struct piece {
-        std::uint32_t stream = 0;
+        std::uint32_t idx = 0;  ///< of the stream
         byte_view bytes{};
-        std::uint64_t offset = 0;  ///< in the stream
+        std::uint64_t offset = 0;                  ///< in the stream
+        std::uint64_t latest = ~std::uint64_t{0};  ///< upper bound of the times; ns of perf
+    };
+    struct known_stream {
         trace_file::stream of{};
-        std::uint64_t latest = ~std::uint64_t{0};
+        std::unique_ptr<walked_stream> walk{};  ///< from its first bytes on
     };
     struct round {
         std::vector<std::uint8_t> bytes{};
@@ -289,13 +291,8 @@ private:
         auto from = perf_data::records(in);
         while (auto const one = from.next()) {
             if (auto const trace = perf_data::read_as<perf_data::auxtrace_record>(one)) {
-                piece made{.stream = trace->idx, .bytes = one.trace, .offset = trace->offset};
-                if (trace->cpu != perf_data::no_cpu) { made.of.cpu = trace->cpu; }
-                if (trace->tid != perf_data::no_tid) { made.of.tid = trace->tid; }
-                made.of.reference = trace->reference;
-                keys_[made.of.cpu ? place{false, *made.of.cpu} : place{true, trace->tid}] =
-                    made.stream;
-                to.pieces.push_back(std::move(made));
+                add_stream(trace.value);
+                to.pieces.push_back({trace->idx, one.trace, trace->offset});
                 continue;
             }
             if (auto const about = perf_data::read_as<perf_data::aux_record>(one)) {
@@ -307,24 +304,43 @@ private:
             }
         }
     }
-    /// An AUX record follows the bytes that it is about.
+    void add_stream(file::perf_data::auxtrace_record const& of) {
+        auto const [at, is_new] = streams_.try_emplace(of.idx);
+        if (!is_new) { return; }
+        auto& made = at->second.of;
+        made.number = made.idx = of.idx;
+        if (of.cpu != file::perf_data::no_cpu) { made.cpu = of.cpu; }
+        if (of.tid != file::perf_data::no_tid) { made.tid = of.tid; }
+        made.reference = of.reference;
+        made.how = how_;
+    }
+    /// The stream of an event, which is of a thread or of a processor.
+    [[nodiscard]] auto stream_of(file::perf_data::sample_id const& event) const
+        -> std::optional<std::uint32_t> {
+        for (auto const& [idx, one] : streams_) {
+            bool const is_same = one.of.cpu ? one.of.cpu == event.cpu
+                                            : one.of.tid == event.thread.tid;
+            if (is_same) { return idx; }
+        }
+        return std::nullopt;
+    }
+    /// Takes an AUX record, which follows the bytes that it describes.
     void take(file::perf_data::aux_record const& about, file::perf_data::record const& one,
               round& to) {
         using flags = file::perf_data::aux_flags;
-        auto stream = keys_.find({true, one.id.thread.tid});
-        if (stream == keys_.end()) { stream = keys_.find({false, one.id.cpu}); }
-        if (stream == keys_.end()) { return; }
+        auto const idx = stream_of(one.id);
+        if (!idx) { return; }
         for (auto i = to.pieces.rbegin(); i != to.pieces.rend(); ++i) {
-            if (i->stream != stream->second) { continue; }
+            if (i->idx != *idx) { continue; }
             if (i->latest != ~std::uint64_t{0}) { break; }
-            // Up to a multiple of 8 bytes, PADs follow that are no trace.
+            // The bytes after those of the AUX record are the PADs of the file.
             auto const pads = i->offset + i->bytes.size() - about.aux_offset - about.aux_size;
             if (pads < 8) { i->bytes = i->bytes.first(i->bytes.size() - pads); }
             i->latest = one.id.time;
         }
         flags const seen = about.flags;
         if (seen.get<flags::TRUNCATED>() || seen.get<flags::COLLISION>()) {
-            to.pieces.push_back({.stream = stream->second});
+            to.pieces.push_back({.idx = *idx});
         }
     }
     void apply(std::uint64_t limit) {
@@ -338,31 +354,32 @@ private:
         });
         if (!processes_->update_names()) { return; }
         report_->update_names();
-        for (auto& [key, one] : streams_) { one->update_names(); }
-    }
-    /// Walks the bytes of a round, always those of the stream that is behind, and prints.
-    void walk(round& of) {
-        std::map<std::uint32_t, std::deque<piece*>> left;
-        for (auto& one : of.pieces) {
-            auto& to = streams_[one.stream];
-            if (to == nullptr) {
-                one.of.number = one.of.idx = one.stream;
-                one.of.how = how_;
-                to = std::make_unique<walked_stream>(one.of, *processes_, blocks_, *report_);
-            }
-            to->announce(one.bytes);
-            report_->found.bytes += one.bytes.size();
-            left[one.stream].push_back(&one);
+        for (auto& [idx, one] : streams_) {
+            if (one.walk) { one.walk->update_names(); }
         }
-        constexpr std::size_t most = 4096;  // bytes at once
+    }
+    /// Walks the bytes of a round in the order of time: next, those of the stream with the lowest
+    /// time. Prints after each step, so that few reports are in memory.
+    void walk(round& of) {
+        std::map<walked_stream*, std::deque<piece*>> left;
+        for (auto& one : of.pieces) {
+            auto& [about, to] = streams_.at(one.idx);
+            if (to == nullptr) {
+                to = std::make_unique<walked_stream>(about, *processes_, blocks_, *report_);
+            }
+            to->find_psb(one.bytes);
+            report_->found.bytes += one.bytes.size();
+            left[to.get()].push_back(&one);
+        }
+        constexpr std::size_t most = 4096;  // bytes of a step
         while (!left.empty()) {
             auto const next = std::min_element(left.begin(), left.end(), [&](auto& one, auto& two) {
-                return streams_[one.first]->last_time() < streams_[two.first]->last_time();
+                return one.first->last_time() < two.first->last_time();
             });
-            auto& to = *streams_[next->first];
+            auto& to = *next->first;
             auto& now = *next->second.front();
             if (now.bytes.empty()) {
-                to.lose();
+                to.add_gap();
             } else {
                 to.add(now.bytes.first(most), now.latest);
                 now.bytes = now.bytes.from(std::min(most, now.bytes.size()));
@@ -370,8 +387,8 @@ private:
             if (now.bytes.empty()) { next->second.pop_front(); }
             if (next->second.empty()) { left.erase(next); }
             std::uint64_t until = ~std::uint64_t{0};
-            for (auto const& [key, pieces] : left) {
-                until = std::min(until, streams_[key]->last_time());
+            for (auto const& [stream, pieces] : left) {
+                until = std::min(until, stream->last_time());
             }
             print(of, until);
         }
@@ -379,23 +396,24 @@ private:
     }
     void forget_before() {
         std::uint64_t until = ~std::uint64_t{0};
-        for (auto const& [key, one] : streams_) { until = std::min(until, one->last_time()); }
+        for (auto const& [idx, one] : streams_) {
+            until = std::min(until, one.walk == nullptr ? 0 : one.walk->last_time());
+        }
         if (to_ns_.is_known() && !streams_.empty()) { processes_->forget_before(to_ns_.ns(until)); }
     }
-    /// Prints the parts that begin up to a TSC, in their order. Where a thread was on another
-    /// processor before the round was read, the round, or one before it, has that, too.
+    /// Prints the parts that begin up to the TSC `until`, in the order of time. A part that begins
+    /// after the round was read waits for the next round, which may have an earlier part of its
+    /// thread, on another processor.
     void print(round const& of, std::uint64_t until) {
         auto const shows = [](trace::time const&) { return true; };
         for (;;) {
             walked_stream* next = nullptr;
-            for (auto& [key, one] : streams_) {
-                if (one->parts().empty()) { continue; }
-                auto const& part = one->parts().front();
+            for (auto& [idx, one] : streams_) {
+                if (one.walk == nullptr || one.walk->parts().empty()) { continue; }
+                auto const& part = one.walk->parts().front();
                 bool const is_first = next == nullptr || part.begin < next->parts().front().begin;
-                if (is_first) { next = one.get(); }
-                if (!part.continues) { continue; }
-                next = one.get();
-                break;
+                if (is_first || part.continues) { next = one.walk.get(); }
+                if (part.continues) { break; }
             }
             if (next == nullptr) { break; }
             auto const& part = next->parts().front();
@@ -421,10 +439,9 @@ private:
     std::uint64_t applied_ = 0;
     std::uint64_t late_ = 0;
     std::deque<round> rounds_{};
-    std::map<place, std::uint32_t> keys_{};  ///< the streams
     std::vector<flow::block> storage_ = std::vector<flow::block>(std::size_t{1} << 16);
     flow::block_cache blocks_{storage_.data(), storage_.size()};
-    std::map<std::uint32_t, std::unique_ptr<walked_stream>> streams_{};
+    std::map<std::uint32_t, known_stream> streams_{};  ///< by idx
 };
 
 }  // namespace pt_trace

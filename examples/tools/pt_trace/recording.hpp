@@ -70,7 +70,7 @@ struct totals {
 /// The events of a recording, and the file.
 class recording {
 public:
-    /// `is_live`: what executes is printed soon.
+    /// `is_live`: what executes is printed while it executes, so trace is read earlier.
     recording(perf_event::trace_options wanted, perf_event::pmu const& pmu, targets const& of,
               perf_event::area_sizes const& sizes, std::string const& filters, bool is_live)
         : is_per_cpu_{of.threads.empty()}, is_system_wide_{of.is_system_wide} {
@@ -123,8 +123,8 @@ public:
         file_->finish_round();
         round_begin_ = file_->size();
     }
-    /// Calls `take(size, tsc)` after each round, when the file has so many bytes. It was read from
-    /// that TSC on.
+    /// Calls `take(size, tsc)` after each round: the size of the file, and the TSC when the reading
+    /// of the round began.
     void watch(std::function<void(std::uint64_t, std::uint64_t)> take) {
         watcher_ = std::move(take);
     }
@@ -210,8 +210,9 @@ private:
         }
     };
 
-    /// Who reads the file sorts the records of two rounds. A round has 10 ms: a processor that has
-    /// taken the time of a record, and is stopped by its hypervisor then, writes the record later.
+    /// Ends a round, if it has lasted 10 ms or is the last. Readers of the file sort the records of
+    /// two rounds, so a record must not be written later than two rounds after its time. A virtual
+    /// processor that is stopped between both was seen to need 44 us.
     void finish_round(bool is_last) {
         using clock = std::chrono::steady_clock;
         auto const now = clock::now();

@@ -34,7 +34,7 @@ public:
     virtual void gap(flow::gap const&) {}
     /// Writes the lines that are complete.
     virtual void flush() {}
-    /// Another thread is printed next: writes what is not yet written. Calls stay open.
+    /// Writes what is not yet written, before lines of another thread. Calls stay open.
     virtual void pause() {}
     /// Whether `end` writes something.
     [[nodiscard]] virtual auto has_rest() const -> bool { return true; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// What prints takes the results of a walk: a report.
+// A report prints the results of a walk.
 
 #include "../clock_options.hpp"
 #include "../traced/processes.hpp"
@@ -75,9 +75,9 @@ public:
     [[nodiscard]] virtual auto symbols_of(thread_id) const -> traced::symbols const* {
         return nullptr;
     }
-    /// Symbols changed.
+    /// The symbols of some threads changed.
     virtual void update_names() {}
-    /// Writes what is complete.
+    /// Writes the lines that are complete.
     virtual void flush() {}
     /// The end of the walk.
     virtual void end() {}

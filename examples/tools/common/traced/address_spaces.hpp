@@ -421,8 +421,8 @@ private:
         spaces_.push_back(std::move(code));
         all.push_back({time, static_cast<std::uint32_t>(spaces_.size() - 1), image});
     }
-    /// The number of a space without the mappings that were added after a time. Later mappings do
-    /// not change what has this number.
+    /// The number of a space without the mappings that were added after a time. Mappings that are
+    /// added later do not change the space with this number.
     auto space_until(std::uint32_t space, std::uint64_t time) -> std::uint32_t {
         auto const added = added_.find(space);
         if (added == added_.end()) { return space; }

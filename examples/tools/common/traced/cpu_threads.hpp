@@ -81,9 +81,9 @@ public:
         }
         all.push_back(one);
     }
-    /// Forgets what CPUs executed before a time.
+    /// Removes the switches before a time, if they are many.
     void forget_before(std::uint64_t time) {
-        constexpr std::ptrdiff_t least = 4096;  // what is worth moving the others
+        constexpr std::ptrdiff_t least = 4096;
         for (auto& [cpu, all] : switches_) {
             auto const* const last = last_before(all, time);
             if (last != nullptr && last - all.data() >= least) {

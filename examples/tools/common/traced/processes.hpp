@@ -45,7 +45,7 @@ public:
         guest_.finish();
     }
 
-    /// Takes a record, in the order of time: those of the file are taken.
+    /// Takes a record that the file did not have, in the order of time.
     void take(file::perf_data::record const& one) {
         namespace perf_data = file::perf_data;
         auto const mode = one.misc & perf_data::misc_cpumode;
@@ -53,7 +53,8 @@ public:
                                  mode == perf_data::misc_guest_user;
         is_of_guest ? take_of_guest(one) : take_of_host(one);
     }
-    /// Updates names that `names_of` returned, after more records. Returns whether some changed.
+    /// Updates the symbols that `names_of` returned, after more records. Returns whether some did
+    /// change.
     auto update_names() -> bool {
         std::lock_guard const held{lock_};
         bool is_any = false;
@@ -66,7 +67,7 @@ public:
         }
         return is_any;
     }
-    /// Forgets what CPUs executed before a time.
+    /// Removes the switches of CPUs before a time.
     void forget_before(std::uint64_t time) { cpus_.forget_before(time); }
 
     /// The process of a thread; `no_process`: unknown.
@@ -464,7 +465,8 @@ public:
                                   !in_->has_images(thread_.pid) && !in_->has_guest_code());
         return is_constant ? nullptr : &thread_;
     }
-    /// What follows executed before this time of perf. Otherwise the trace says it: its next TSC.
+    /// Sets the upper bound of the times that follow, in ns of perf, for packets without one. By
+    /// default it is the next TSC of the stream.
     void set_horizon(std::uint64_t time) { horizon_ = time; }
     /// Sets what is wanted. `place()` says whether a walk is there.
     void select(tool::place_filter const& places) { filter_ = places; }

@@ -20,7 +20,7 @@ inline auto has_place(file::perf_data::record const& one) -> bool {
     using is = file::perf_data::sample_type;
     return one.id.has.get<is::TIME>() && one.id.has.get<is::CPU>();
 }
-/// Whether records of a CPU are lost there.
+/// Whether it reports lost records.
 inline auto is_loss(file::perf_data::record const& one) -> bool {
     namespace perf_data = file::perf_data;
     return bool{perf_data::read_as<perf_data::lost_record>(one)} ||
@@ -33,7 +33,7 @@ public:
     /// Adds a record of a buffer, in the order of that buffer.
     void add(file::perf_data::record const& one) {
         all_.push_back(one);
-        if (is_loss(one)) {  // the kernel writes it when it has room again
+        if (is_loss(one)) {  // the kernel writes it later, when the buffer has room
             all_.back().id.time = last_times_[one.id.cpu];
         } else if (has_place(one)) {
             last_times_[one.id.cpu] = one.id.time;
