@@ -111,6 +111,36 @@ TEST_CASE("a full area, and a collision, are gaps at the end of the bytes before
     CHECK(got.wrong == 0);
 }
 
+TEST_CASE("an event is stopped until trace comes: the kernel may stop it after it was enabled") {
+    kernel_areas kernel{4096, 4096};
+    area_reader reader{kernel.areas()};
+    listing got;
+    kernel.trace(trace_at(0, 5000));
+    CHECK(reader.read(got).is_stopped);
+    CHECK(reader.read(got).is_stopped);
+    kernel.store(kernel_areas::record_of(PERF_RECORD_SWITCH, {}));
+    CHECK(reader.read(got).is_stopped);
+    kernel.trace(trace_at(4096, 10));
+    CHECK(!reader.read(got).is_stopped);
+    kernel.trace({}, PERF_AUX_FLAG_TRUNCATED);
+    kernel.trace(trace_at(4106, 10));
+    CHECK(!reader.read(got).is_stopped);
+}
+
+TEST_CASE("an event may be stopped where records are lost") {
+    kernel_areas kernel{4096, 4096};
+    area_reader reader{kernel.areas()};
+    listing got;
+    while (kernel.store(kernel_areas::record_of(PERF_RECORD_SWITCH, {}))) {}
+    kernel.trace(trace_at(0, 5000));
+    CHECK(!kernel.has_record);
+    CHECK(reader.read(got).is_stopped);
+    kernel.store(kernel_areas::record_of(PERF_RECORD_SWITCH, {}));  // after a LOST record
+    CHECK(reader.read(got).is_stopped);
+    kernel.trace(trace_at(4096, 10));
+    CHECK(!reader.read(got).is_stopped);
+}
+
 TEST_CASE("trace whose AUX record is lost ends with a gap") {
     kernel_areas kernel{4096, 4096};
     area_reader reader{kernel.areas()};

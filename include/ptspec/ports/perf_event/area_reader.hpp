@@ -42,8 +42,11 @@ concept takes_areas = requires(Sink& to, aux_bytes const& bytes, uint64_t offset
 
 /// What `area_reader::read` found.
 struct [[nodiscard]] areas_read {
-    bool has_more = false;    ///< a record or trace
-    bool is_stopped = false;  ///< the kernel stopped the event: `enable` it again
+    bool has_more = false;  ///< a record or trace
+    /// The kernel stopped the event, or a lost record may say so, and no trace came since: `enable`
+    /// it. The kernel stops it after it has published the AUX record: an earlier `enable` has no
+    /// effect and must be repeated.
+    bool is_stopped = false;
 };
 
 /// Reads the two areas of an event, but not those of a snapshot. Nothing is copied, except a record
@@ -67,7 +70,7 @@ public:
             if (bytes.empty()) { break; }
             auto const one = kernel_record(bytes, record_members);
             auto const about = read_as<aux_record>(one);
-            if (about && !take(about.value, to, made)) {
+            if (about && !take(about.value, to)) {
                 records_.keep();
                 break;
             }
@@ -86,6 +89,7 @@ public:
         made.has_more = made.has_more || is_after(head, aux_.tail());
         pass_on_without_record(head, to);
         records_.release();
+        made.is_stopped = is_stopped_;
         return made;
     }
     /// Records that the kernel could not store.
@@ -101,7 +105,7 @@ private:
     }
     /// Takes the bytes that an AUX record is about. False if the kernel has not yet published them.
     template <class Sink>
-    auto take(file::perf_data::aux_record const& about, Sink& to, areas_read& made) -> bool {
+    auto take(file::perf_data::aux_record const& about, Sink& to) -> bool {
         using flags = file::perf_data::aux_flags;
         uint64_t end = about.aux_offset + about.aux_size;
         uint64_t const head = aux_.head();
@@ -114,7 +118,7 @@ private:
         if (is_early) { to.gap(end, loss::not_published); }
         if (about.flags.get<flags::COLLISION>()) { to.gap(end, loss::collision); }
         if (about.flags.get<flags::TRUNCATED>()) {
-            made.is_stopped = true;
+            is_stopped_ = true;
             to.gap(end, loss::area_full);
         }
         return true;
@@ -128,6 +132,7 @@ private:
     }
     template <class Sink>
     void report_lost_records(Sink& to) {
+        is_stopped_ = true;
         if (has_reported_ && reported_at_ == aux_.tail()) { return; }
         has_reported_ = true;
         reported_at_ = aux_.tail();
@@ -138,6 +143,7 @@ private:
         if (!is_after(end, aux_.tail())) { return; }
         auto const bytes = aux_.up_to(end);
         to.trace(bytes);
+        is_stopped_ = false;
         if (bytes.end() != end) { to.gap(end, loss::not_published); }
         aux_.release(end);
     }
@@ -147,6 +153,7 @@ private:
     size_t aux_size_;
     uint64_t lost_records_ = 0;
     uint64_t bad_records_ = 0;
+    bool is_stopped_ = false;  ///< since the last trace
     bool has_reported_ = false;
     uint64_t reported_at_ = 0;  ///< the last gap because records are lost
 };
