@@ -28,7 +28,7 @@ TOP_FILES = ("CMakeLists.txt", "README.md", "LICENSE", "CHANGELOG.md")
 
 # The umbrella headers, which contain only includes.
 UMBRELLAS = ("core", "registers", "topa", "trace", "events", "edit", "flow", "model", "driver",
-             "hypervisor", "ptspec", "conformance")
+             "hypervisor", "ptspec", "conformance", "suite")
 # Stops the build when the single header and separate headers meet in one translation unit. It
 # defines a macro for that.
 ONE_COPY = "base/one_copy"

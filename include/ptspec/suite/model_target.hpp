@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/simulate/fake_processor.hpp>
+#include <ptspec/simulate/instruction_action.hpp>
+#include <ptspec/suite/target.hpp>
+#include <ptspec/x86/decode.hpp>
+
+/// Targets that are models: a processor that obeys all rules, and dead ones that prove that a check
+/// can fail.
+namespace ptspec::suite {
+
+/// What is wrong with a model.
+enum class defect : uint8_t {
+    none,
+    accepts_all,      ///< no access faults, and what was written reads back
+    refuses_all,      ///< each access to an MSR of Intel PT faults
+    reads_zero,       ///< each RDMSR returns 0
+    stores_nothing,   ///< no byte of trace is stored, but the output MSRs advance
+    traces_nothing,   ///< no instruction of a snippet has a packet
+    never_stops,      ///< END, STOP, INT, TraceStop and errors of entries are ignored
+    frozen_pointers,  ///< the output MSRs read as they were written
+    no_interrupt,     ///< no PMI, and IA32_PERF_GLOBAL_STATUS is 0
+    other_cpuid,      ///< CPUID enumerates no optional feature
+    wild_cpuid,       ///< CPUID enumerates what no processor has
+    keeps_trace_en,   ///< TraceEn reads 1 after XSAVES and resets; XRSTORS loads nothing
+    no_time,          ///< the clocks stand still, and no timing packets are enabled
+};
+inline constexpr unsigned defect_count = underlying(defect::no_time) + 1U;
+
+/// The memory of a model: the given pages. What would be stored outside of them is counted.
+struct model_memory {
+    using ignores_pmis = model_memory;
+
+    given_memory given{};
+    defect wrong = defect::none;
+    uint64_t stray_bytes = 0;
+
+    [[nodiscard]] constexpr auto load(uint64_t address) noexcept -> port_value {
+        if (!given.has(address, 8)) { return {true, 0}; }
+        uint64_t word = load_le64(given.bytes + (address - given.base.value));
+        if (wrong == defect::never_stops) { word &= ~uint64_t{0xC3E} | 0x3C0; }
+        return {true, word};
+    }
+    [[nodiscard]] constexpr auto store(uint64_t address, byte_view stored) noexcept -> size_t {
+        for (size_t i = 0; i < stored.size(); ++i) {
+            if (!given.has(address + i, 1)) {
+                ++stray_bytes;
+            } else if (wrong != defect::stores_nothing) {
+                given.bytes[address + i - given.base.value] = stored[i];
+            }
+        }
+        return stored.size();
+    }
+};
+
+/// A modelled processor with these capabilities, and with one defect if the check shall fail.
+class model_target {
+    using ctl = reg::ia32_rtit_ctl;
+
+public:
+    static constexpr uint64_t code_address = 0xFFFF'8000'0040'0000;
+    static constexpr uint64_t given_address = 0x10'0000;
+    static constexpr uint64_t cr3_value = 0x12'3000;
+
+    constexpr model_target(cpu::capabilities const& caps, engine::model_options const& options,
+                           uint8_t* bytes, uint32_t pages, defect wrong = defect::none) noexcept
+        : caps_{caps},
+          memory_{{{given_address}, bytes, pages}, wrong},
+          wrong_{wrong},
+          cpu_{caps_, memory_, {.cr3 = cr3_value}, code_address, options} {
+        (void)cpu_.write(lvt::address, pmi_vector);
+        tick();
+    }
+    model_target(model_target const&) = delete;
+    auto operator=(model_target const&) -> model_target& = delete;
+
+    [[nodiscard]] constexpr auto query(uint32_t leaf, uint32_t subleaf) const noexcept
+        -> cpuid_registers {
+        auto got = cpu_.query(leaf, subleaf);
+        if (wrong_ == defect::other_cpuid && leaf == 0x14) {
+            got = {subleaf == 0 ? 1U : 0, 0, subleaf == 0 ? 1U : 0, 0};
+        }
+        if (wrong_ == defect::wild_cpuid) {
+            switch (leaf) {
+                case 0: got.eax = 0x13; break;
+                case 0x0D: got = {}; break;
+                case 0x14:
+                    got = subleaf == 0 ? cpuid_registers{1, ~0U, ~1U, ~0U}
+                                       : cpuid_registers{7, 0, 0, 0};
+                    break;
+                case 0x15: got = {1, 0, 1, 0}; break;
+                default: break;
+            }
+        }
+        return got;
+    }
+    [[nodiscard]] constexpr auto memory() const noexcept -> given_memory { return memory_.given; }
+    [[nodiscard]] constexpr auto abilities() const noexcept -> ability_set {
+        return ability_set{}
+            .with(ability::enable)
+            .with(ability::execute)
+            .with(ability::interrupt)
+            .with(ability::xsaves, caps_.has_xsaves_state())
+            .with(ability::reset)
+            .with(ability::global_status);
+    }
+    [[nodiscard]] constexpr auto address_of(snippet const&) const noexcept -> uint64_t {
+        return code_address;
+    }
+    [[nodiscard]] constexpr auto cr3() const noexcept -> uint64_t { return cr3_value; }
+    constexpr void note(text, access::msr_state const&) const noexcept {}
+
+    [[nodiscard]] constexpr auto read(uint32_t index) noexcept -> msr_result {
+        auto const got = cpu_.read(index);
+        auto const number = index - access::first_pt_msr;
+        bool const is_pt = number < kept_count;
+        uint64_t value = got.value;
+        if (wrong_ == defect::accepts_all && is_pt && is_kept_[number]) {
+            return {.is_done = true, .value = kept_[number]};
+        }
+        if (wrong_ == defect::frozen_pointers && is_output(index)) { value = kept_[number]; }
+        if (shows_trace_en_ && index == ctl::address) { value |= 1; }
+        if (wrong_ == defect::reads_zero) { value = 0; }
+        if (wrong_ == defect::no_interrupt && !is_pt) { value = 0; }
+        if (wrong_ == defect::accepts_all && is_pt) { return {.is_done = true, .value = value}; }
+        if (!got || (wrong_ == defect::refuses_all && is_pt)) { return fault(); }
+        return {.is_done = true, .value = value};
+    }
+    [[nodiscard]] constexpr auto write(uint32_t index, uint64_t value) noexcept -> msr_result {
+        if (wrong_ == defect::refuses_all) { return fault(); }
+        if (index == ctl::address) { shows_trace_en_ = false; }
+        bool const done = cpu_.write(index, without_what_is_ignored(index, value));
+        auto const number = index - access::first_pt_msr;
+        bool const accepts = wrong_ == defect::accepts_all;
+        if ((done || accepts) && number < kept_count) {
+            is_kept_[number] = true;
+            kept_[number] = value;
+        }
+        return done || accepts ? msr_result{.is_done = true} : fault();
+    }
+    [[nodiscard]] constexpr auto execute(snippet const& code, uint64_t on, uint64_t off) noexcept
+        -> snippet_run {
+        snippet_run done{.tsc_before = clocks_.tsc};
+        go_to(snippet::enable_at);
+        done.enabled = write(ctl::address, on);
+        if (!done.enabled.is_done) { return done; }
+        for (unsigned i = 0; i < code.step_count; ++i) {
+            tick();
+            if (wrong_ != defect::traces_nothing) { take(code, code.steps[i]); }
+        }
+        tick();
+        go_to(code.disable_at);
+        done.disabled = write(ctl::address, off);
+        done.tsc_after = clocks_.tsc;
+        return done;
+    }
+    [[nodiscard]] constexpr auto pmi() noexcept -> bool {
+        bool const came = cpu_.deliver_pmi();
+        if (came) { (void)cpu_.write(lvt::address, pmi_vector); }
+        return came && wrong_ != defect::no_interrupt;
+    }
+    [[nodiscard]] constexpr auto xsaves(reg::xsave_pt_state& image) noexcept -> msr_result {
+        auto const ctl_before = cpu_.msrs().ctl;
+        auto const got = cpu_.xsaves();
+        image = got.image;
+        shows_trace_en_ = wrong_ == defect::keeps_trace_en && ctl_before.get<ctl::TraceEn>();
+        if (wrong_ == defect::reads_zero) { image = {}; }
+        return {.is_done = true};
+    }
+    [[nodiscard]] constexpr auto xrstors(reg::xsave_pt_state const& image) noexcept -> msr_result {
+        if (wrong_ == defect::refuses_all) { return fault(); }
+        if (wrong_ == defect::keeps_trace_en || wrong_ == defect::accepts_all) {
+            return {.is_done = true};
+        }
+        return cpu_.xrstors(image).took_effect() ? msr_result{.is_done = true} : fault();
+    }
+    [[nodiscard]] constexpr auto reset(reset_kind kind) noexcept -> bool {
+        auto const before = cpu_.msrs();
+        if (kind == reset_kind::warm) {
+            cpu_.warm_reset({.cr3 = cr3_value}, code_address);
+        } else {
+            cpu_.cold_reset({.cr3 = cr3_value}, code_address);
+        }
+        shows_trace_en_ = wrong_ == defect::keeps_trace_en && before.ctl.get<ctl::TraceEn>();
+        for (bool& one : is_kept_) { one = false; }
+        (void)cpu_.write(lvt::address, pmi_vector);
+        return true;
+    }
+
+    [[nodiscard]] constexpr auto stray_bytes() const noexcept -> uint64_t {
+        return memory_.stray_bytes;
+    }
+
+private:
+    using lvt = reg::ia32_x2apic_lvt_pmi;
+    static constexpr uint64_t pmi_vector = 0xF0;
+    static constexpr uint32_t kept_count = access::last_pt_msr - access::first_pt_msr + 1;
+
+    static constexpr auto fault() noexcept -> msr_result {
+        return {.vector = msr_result::general_protection};
+    }
+    [[nodiscard]] static constexpr auto is_output(uint32_t index) noexcept -> bool {
+        return index == reg::ia32_rtit_output_base::address ||
+               index == reg::ia32_rtit_output_mask_ptrs::address;
+    }
+    [[nodiscard]] constexpr auto without_what_is_ignored(uint32_t index,
+                                                         uint64_t value) const noexcept
+        -> uint64_t {
+        if (index != ctl::address) { return value; }
+        if (wrong_ == defect::never_stops) {
+            value &= ~uint64_t{0x2222'0000'0000};  // no TraceStop ranges
+        }
+        if (wrong_ == defect::no_time) {
+            value = ctl{value}.with(ctl::TSCEn{false}, ctl::MTCEn{false}, ctl::CYCEn{false}).raw;
+        }
+        return value;
+    }
+    constexpr void go_to(uint16_t offset) noexcept {
+        (void)cpu_.on(engine::action::sequential{code_address + offset});
+    }
+    /// Time passes if packets depend on it.
+    constexpr void tick() noexcept {
+        constexpr uint64_t cycles = 64;
+        uint64_t const numerator = caps_.leaf_15_ebx.raw;
+        uint64_t const denominator = caps_.leaf_15_eax.raw;
+        bool const has_ratio = numerator != 0 && denominator != 0;
+        clocks_.tsc += wrong_ == defect::no_time ? 0 : cycles;
+        clocks_.art = has_ratio ? clocks_.tsc * denominator / numerator : clocks_.tsc / 84;
+        auto const now = cpu_.msrs().ctl;
+        if (!cpu_.is_tracing() || now.get<ctl::TSCEn>() || now.get<ctl::MTCEn>() ||
+            now.get<ctl::CYCEn>()) {
+            (void)cpu_.on(engine::action::elapsed{cycles, clocks_.art, clocks_.tsc});
+        }
+    }
+    constexpr void take(snippet const& code, snippet_step const& one) noexcept {
+        byte_view const bytes{code.bytes + one.at, code.size - size_t{one.at}};
+        auto after = cpu_.unit().state().code;
+        after.cpl = one.is_user ? 3 : 0;
+        simulate::execution const executed{.instruction = x86::decode(bytes).instruction,
+                                           .at = code_address + one.at,
+                                           .to = code_address + one.to,
+                                           .after = after,
+                                           .operand = operand_of(one)};
+        simulate::take_action(executed, [&](auto const& action) { (void)cpu_.on(action); });
+    }
+    [[nodiscard]] static constexpr auto operand_of(snippet_step const& one) noexcept -> uint64_t {
+        return one.operand == 0 ? cr3_value : one.operand;
+    }
+
+    struct clock_values {
+        uint64_t art = 0;
+        uint64_t tsc = 1'000'000;
+    };
+
+    cpu::capabilities caps_;
+    model_memory memory_;
+    defect wrong_;
+    simulate::fake_processor<model_memory> cpu_;
+    clock_values clocks_{};
+    uint64_t kept_[kept_count] = {};
+    bool is_kept_[kept_count] = {};
+    bool shows_trace_en_ = false;  ///< what `keeps_trace_en` reads after XSAVES and resets
+};
+
+static_assert(target<model_target>);
+
+}  // namespace ptspec::suite
