@@ -45,6 +45,8 @@ auto all_snippets() -> std::vector<named_snippet> {
             {"falls_through", &snippets::falls_through},
             {"transaction", &snippets::transaction},
             {"aborted_transaction", &snippets::aborted_transaction},
+            {"call_leaves", &snippets::call_leaves},
+            {"quiet_run", &snippets::quiet_run},
             {"long_run", &snippets::long_run}};
 }
 
@@ -163,7 +165,7 @@ TEST_CASE("the snippets execute on this processor as their steps say") {
             CHECK(got.steps[i].to == code.steps[i].to);
         }
     }
-    CHECK(executed == 14);
+    CHECK(executed == 16);
     CHECK(not_here == " paging ptwrites transaction aborted_transaction");
 }
 

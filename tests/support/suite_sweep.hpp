@@ -57,8 +57,8 @@ void sweep() {
     for (auto const& processor : swept_processors()) {
         for (auto const& kind : engine::model_kinds) {
             modelled model{processor.value, kind.options};
-            auto const found = suite::run_once<Check>(model.target,
-                                                      suite::capabilities_of(model.target));
+            auto const found = suite::run_once<Check>(
+                model.target, suite::capabilities_of(model.target), &kind.options);
             bool const is_right = found.what == suite::outcome::holds ||
                                   found.what == suite::outcome::observed ||
                                   found.what == suite::outcome::skipped;

@@ -4,6 +4,7 @@
 #include <ptspec/access/check.hpp>
 #include <ptspec/access/effect.hpp>
 #include <ptspec/cpu/enumerated_quirks.hpp>
+#include <ptspec/engine/model_options.hpp>
 #include <ptspec/suite/needs.hpp>
 #include <ptspec/suite/safety.hpp>
 #include <ptspec/suite/seen.hpp>
@@ -70,13 +71,14 @@ public:
     /// MaskOrTableOffset of a range of two pages.
     static constexpr uint64_t range_mask = 63;
 
-    constexpr armed(T& it, cpu::capabilities const& caps, rule primary,
-                    bool is_dangerous = false) noexcept
+    constexpr armed(T& it, cpu::capabilities const& caps, rule primary, bool is_dangerous = false,
+                    engine::model_options const* kind = nullptr) noexcept
         : it_{it},
           memory_{it.memory()},
           caps_{caps},
           primary_{primary},
-          may_be_dangerous_{is_dangerous} {
+          may_be_dangerous_{is_dangerous},
+          kind_{kind} {
         save();
     }
 
@@ -88,6 +90,10 @@ public:
     /// The state that the check found, which `restore` restores.
     [[nodiscard]] constexpr auto before() const noexcept -> access::msr_state const& {
         return before_;
+    }
+    /// The kind of processor to which the target is held; null: none.
+    [[nodiscard]] constexpr auto kind() const noexcept -> engine::model_options const* {
+        return kind_;
     }
     [[nodiscard]] constexpr auto query(uint32_t leaf, uint32_t subleaf) noexcept
         -> cpuid_registers {
@@ -560,6 +566,7 @@ private:
     cpu::capabilities const& caps_;
     rule primary_;
     bool may_be_dangerous_;
+    engine::model_options const* kind_;
     bool is_unsafe_ = false;
     bool is_disturbed_ = false;
     bool is_armed_ = false;

@@ -3,6 +3,7 @@
 
 #include <ptspec/suite/checks/enumeration.hpp>
 #include <ptspec/suite/checks/interrupts.hpp>
+#include <ptspec/suite/checks/kinds.hpp>
 #include <ptspec/suite/checks/single_range.hpp>
 #include <ptspec/suite/checks/state.hpp>
 #include <ptspec/suite/checks/topa_errors.hpp>
@@ -37,6 +38,7 @@ constexpr void for_each_group(auto take) {
     take(group_of("values", checks::value_checks{}));
     take(group_of("time", checks::time_checks{}));
     take(group_of("state", checks::state_checks{}));
+    take(group_of("kind", checks::kind_checks{}));
 }
 
 /// Calls `take.template operator()<Check>(group)` with each check.

@@ -93,7 +93,7 @@ namespace literals {
 
 /// The rules that a check can find broken, the most important first.
 struct rule_list {
-    static constexpr unsigned max_count = 16;
+    static constexpr unsigned max_count = 32;
 
     rule ids[max_count] = {};
     unsigned count = 0;

@@ -59,18 +59,32 @@ class model_target {
     using ctl = reg::ia32_rtit_ctl;
 
 public:
-    static constexpr uint64_t code_address = 0xFFFF'8000'0040'0000;
+    static constexpr uint64_t code_address = 0xFFFF'D5A5'C340'0000;
     static constexpr uint64_t given_address = 0x10'0000;
-    static constexpr uint64_t cr3_value = 0x12'3000;
+    static constexpr uint64_t cr3_value = 0x5A'5C3F'1000;
+
+    /// Where the snippets are, CR3, and the time-stamp counter at first.
+    struct surroundings {
+        uint64_t code = code_address;
+        uint64_t cr3 = cr3_value;
+        uint64_t tsc = 1'000'000;
+    };
 
     constexpr model_target(cpu::capabilities const& caps, engine::model_options const& options,
                            uint8_t* bytes, uint32_t pages, defect wrong = defect::none) noexcept
+        : model_target{caps, options, bytes, pages, wrong, surroundings{}} {}
+    constexpr model_target(cpu::capabilities const& caps, engine::model_options const& options,
+                           uint8_t* bytes, uint32_t pages, defect wrong,
+                           surroundings around) noexcept
         : caps_{caps},
           memory_{{{given_address}, bytes, pages}, wrong},
           wrong_{wrong},
-          cpu_{caps_, memory_, {.cr3 = cr3_value}, code_address, options} {
+          around_{around},
+          cpu_{caps_, memory_, {.cr3 = around.cr3}, around.code, options} {
         (void)cpu_.write(lvt::address, pmi_vector);
-        tick();
+        // Long enough for an edge of the crystal clock, which a TMA reports.
+        clocks_.tsc = around.tsc - 8 * cycles_of_step;
+        for (unsigned i = 0; i < 8; ++i) { tick(); }
     }
     model_target(model_target const&) = delete;
     auto operator=(model_target const&) -> model_target& = delete;
@@ -103,12 +117,13 @@ public:
             .with(ability::interrupt)
             .with(ability::xsaves, caps_.has_xsaves_state())
             .with(ability::reset)
-            .with(ability::global_status);
+            .with(ability::global_status)
+            .with(ability::model_time);
     }
     [[nodiscard]] constexpr auto address_of(snippet const&) const noexcept -> uint64_t {
-        return code_address;
+        return around_.code;
     }
-    [[nodiscard]] constexpr auto cr3() const noexcept -> uint64_t { return cr3_value; }
+    [[nodiscard]] constexpr auto cr3() const noexcept -> uint64_t { return around_.cr3; }
     constexpr void note(text, access::msr_state const&) const noexcept {}
 
     [[nodiscard]] constexpr auto read(uint32_t index) noexcept -> msr_result {
@@ -178,9 +193,9 @@ public:
     [[nodiscard]] constexpr auto reset(reset_kind kind) noexcept -> bool {
         auto const before = cpu_.msrs();
         if (kind == reset_kind::warm) {
-            cpu_.warm_reset({.cr3 = cr3_value}, code_address);
+            cpu_.warm_reset({.cr3 = around_.cr3}, around_.code);
         } else {
-            cpu_.cold_reset({.cr3 = cr3_value}, code_address);
+            cpu_.cold_reset({.cr3 = around_.cr3}, around_.code);
         }
         shows_trace_en_ = wrong_ == defect::keeps_trace_en && before.ctl.get<ctl::TraceEn>();
         for (bool& one : is_kept_) { one = false; }
@@ -195,6 +210,7 @@ public:
 private:
     using lvt = reg::ia32_x2apic_lvt_pmi;
     static constexpr uint64_t pmi_vector = 0xF0;
+    static constexpr uint64_t cycles_of_step = 64;  ///< and ticks of the TSC
     static constexpr uint32_t kept_count = access::last_pt_msr - access::first_pt_msr + 1;
 
     static constexpr auto fault() noexcept -> msr_result {
@@ -217,20 +233,19 @@ private:
         return value;
     }
     constexpr void go_to(uint16_t offset) noexcept {
-        (void)cpu_.on(engine::action::sequential{code_address + offset});
+        (void)cpu_.on(engine::action::sequential{around_.code + offset});
     }
     /// Time passes if packets depend on it.
     constexpr void tick() noexcept {
-        constexpr uint64_t cycles = 64;
         uint64_t const numerator = caps_.leaf_15_ebx.raw;
         uint64_t const denominator = caps_.leaf_15_eax.raw;
         bool const has_ratio = numerator != 0 && denominator != 0;
-        clocks_.tsc += wrong_ == defect::no_time ? 0 : cycles;
+        clocks_.tsc += wrong_ == defect::no_time ? 0 : cycles_of_step;
         clocks_.art = has_ratio ? clocks_.tsc * denominator / numerator : clocks_.tsc / 84;
         auto const now = cpu_.msrs().ctl;
         if (!cpu_.is_tracing() || now.get<ctl::TSCEn>() || now.get<ctl::MTCEn>() ||
             now.get<ctl::CYCEn>()) {
-            (void)cpu_.on(engine::action::elapsed{cycles, clocks_.art, clocks_.tsc});
+            (void)cpu_.on(engine::action::elapsed{cycles_of_step, clocks_.art, clocks_.tsc});
         }
     }
     constexpr void take(snippet const& code, snippet_step const& one) noexcept {
@@ -238,24 +253,25 @@ private:
         auto after = cpu_.unit().state().code;
         after.cpl = one.is_user ? 3 : 0;
         simulate::execution const executed{.instruction = x86::decode(bytes).instruction,
-                                           .at = code_address + one.at,
-                                           .to = code_address + one.to,
+                                           .at = around_.code + one.at,
+                                           .to = around_.code + one.to,
                                            .after = after,
                                            .operand = operand_of(one)};
         simulate::take_action(executed, [&](auto const& action) { (void)cpu_.on(action); });
     }
-    [[nodiscard]] static constexpr auto operand_of(snippet_step const& one) noexcept -> uint64_t {
-        return one.operand == 0 ? cr3_value : one.operand;
+    [[nodiscard]] constexpr auto operand_of(snippet_step const& one) const noexcept -> uint64_t {
+        return one.operand == 0 ? around_.cr3 : one.operand;
     }
 
     struct clock_values {
         uint64_t art = 0;
-        uint64_t tsc = 1'000'000;
+        uint64_t tsc = 0;
     };
 
     cpu::capabilities caps_;
     model_memory memory_;
     defect wrong_;
+    surroundings around_;
     simulate::fake_processor<model_memory> cpu_;
     clock_values clocks_{};
     uint64_t kept_[kept_count] = {};

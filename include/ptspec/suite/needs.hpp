@@ -19,6 +19,7 @@ struct needs {
     text feature{};                                   ///< its name
     snippet const* code = nullptr;                    ///< that it executes
     bool is_without_pt = false;  ///< the processor must lack Intel PT instead of having it
+    bool is_of_kind = false;     ///< the target is held to a kind of processor
     bool asks_absence = false;   ///< an MSR that does not exist must raise #GP
     bool is_dangerous = false;   ///< may write outside the given pages if a rule is broken
 
@@ -85,6 +86,7 @@ constexpr auto has_output(cpu::capabilities const& caps, wanted_output output) n
     if (lacks(ability::user)) { return "the target has no code at CPL 3"; }
     if (lacks(ability::xsaves)) { return "the target has no XSAVES of component 8"; }
     if (lacks(ability::reset)) { return "the target is not reset"; }
+    if (lacks(ability::model_time)) { return "time passes otherwise than in the model"; }
     if (lacks(ability::global_status)) { return "the target must not access 38EH to 391H"; }
     if (need.pages > pages) { return "the target gives too few pages"; }
     if (!detail::has_output(caps, need.output)) {

@@ -27,8 +27,10 @@ template <class C>
 constexpr auto find_on_model(cpu::capabilities const& caps, defect wrong) noexcept -> finding {
     constexpr uint32_t pages = 8;
     uint8_t bytes[pages * given_memory::page_bytes] = {};
-    model_target model{caps, engine::options_of(caps), bytes, pages, wrong};
-    return run_once<C>(model, wrong == defect::wild_cpuid ? caps : capabilities_of(model));
+    auto const options = engine::options_of(caps);
+    model_target model{caps, options, bytes, pages, wrong};
+    return run_once<C>(model, wrong == defect::wild_cpuid ? caps : capabilities_of(model),
+                       &options);
 }
 
 }  // namespace detail

@@ -75,18 +75,25 @@ struct run_options {
     unsigned runs = 16;  ///< how often a check runs; `broken` must be found by each
     absence_policy absent = absence_policy::faults;
     bool may_be_dangerous = false;
+    /// The kind of processor to which the target is held; null: its choices are its own.
+    engine::model_options const* kind = nullptr;
 };
 
 /// Runs a check once.
 template <class C, target T>
     requires runnable_check<C, T>
-[[nodiscard]] constexpr auto run_once(T& it, cpu::capabilities const& caps) noexcept -> finding {
+[[nodiscard]] constexpr auto run_once(T& it, cpu::capabilities const& caps,
+                                      engine::model_options const* kind = nullptr) noexcept
+    -> finding {
     text const lacking = missing(C::need, caps, it.abilities(), it.memory().pages);
     if (lacking.size() != 0) { return {.what = outcome::skipped, .detail = lacking}; }
+    if (C::need.is_of_kind && kind == nullptr) {
+        return {.what = outcome::skipped, .detail = "the target is held to no kind of processor"};
+    }
     if (is_in_use(it, caps)) {
         return {.what = outcome::skipped, .detail = "TraceEn is 1: another agent traces"};
     }
-    armed<T> on{it, caps, C::rules.ids[0], C::need.is_dangerous};
+    armed<T> on{it, caps, C::rules.ids[0], C::need.is_dangerous, kind};
     it.note(C::name, on.before());
     auto const found = C::run(on);
     on.restore();
@@ -111,7 +118,7 @@ template <class C, target T>
     bool is_first = true;
     unsigned disturbed = 0;
     for (unsigned i = 0; i < options.runs; ++i) {
-        auto const found = run_once<C>(it, caps);
+        auto const found = run_once<C>(it, caps, options.kind);
         if (found.what == outcome::skipped || found.what == outcome::error) { return found; }
         if (found.what == outcome::unsteady) {
             if (++disturbed > options.runs) { break; }

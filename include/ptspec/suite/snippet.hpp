@@ -81,7 +81,7 @@ public:
 private:
     // The templates precede their uses: clang cannot call one in a constant expression otherwise.
     static constexpr unsigned max_ops = 160;
-    static constexpr unsigned max_labels = 80;
+    static constexpr unsigned max_labels = 96;
     static constexpr unsigned max_depth = 80;
 
     enum class what : uint8_t {

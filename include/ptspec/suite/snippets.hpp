@@ -365,6 +365,58 @@ inline constexpr snippet aborted_transaction = [] {
     return a.finish();
 }();
 
+/// An area from mark 0 to mark 3. Executed are: an indirect jump to mark 0; a call to mark 2, which
+/// jumps to mark 4, outside, by an indirect jump; a direct jump back to mark 3; a RET to mark 1; and
+/// a direct jump to mark 5, outside.
+inline constexpr snippet call_leaves = [] {
+    assembler a;
+    auto const first = a.make_label();
+    auto const function = a.make_label();
+    auto const outside = a.make_label();
+    auto const again = a.make_label();
+    auto const end = a.make_label();
+    a.jmp_rax(first);
+    a.traps(1);
+    a.bind(first);
+    a.mark();  // 0
+    a.call(function);
+    a.mark();  // 1
+    a.jmp(end);
+    a.traps(1);
+    a.bind(function);
+    a.mark();  // 2
+    a.jmp_rax(outside);
+    a.traps(1);
+    a.bind(again);
+    a.mark();  // 3
+    a.ret();
+    a.traps(1);
+    a.bind(outside);
+    a.mark();  // 4
+    a.jmp(again);
+    a.traps(1);
+    a.bind(end);
+    a.mark();  // 5
+    return a.finish();
+}();
+
+/// 80 direct jumps, which have no packets, and an indirect one to mark 0: time passes between two
+/// packets.
+inline constexpr snippet quiet_run = [] {
+    assembler a;
+    for (unsigned i = 0; i < 80; ++i) {
+        auto const next = a.make_label();
+        a.jmp(next);
+        a.bind(next);
+    }
+    auto const end = a.make_label();
+    a.jmp_rax(end);
+    a.traps(1);
+    a.bind(end);
+    a.mark();
+    return a.finish();
+}();
+
 /// 60 indirect jumps, each to the next: time passes, and packets with an IP follow each other.
 inline constexpr snippet long_run = [] {
     assembler a;

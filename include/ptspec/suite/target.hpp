@@ -51,6 +51,7 @@ enum class ability : uint32_t {
     xsaves = 16,         ///< XSAVES and XRSTORS of component 8
     reset = 32,          ///< `reset`
     global_status = 64,  ///< 38EH, 390H and 391H may be accessed
+    model_time = 128,    ///< time passes as in `model_target`
 };
 using ability_set = flag_set<ability>;
 

@@ -259,6 +259,40 @@ struct sequential_flow {
     }
 };
 
+/// Calls and returns inside a filter range, and a call whose function leaves the range and comes
+/// back: no RET is compressed against it.
+struct returns_and_filter {
+    static constexpr text name = "returns-and-filter";
+    static constexpr rule_list rules{"GEN-135", "GEN-130", "GEN-132", "GEN-101", "GEN-100"};
+    static constexpr needs need =
+        needs::tracing().with(snippets::call_leaves).with(detail::has_ranges, detail::no_ranges);
+
+    template <target T>
+    static constexpr auto run(armed<T>& on) noexcept -> finding {
+        auto const with = detail::as_filter(on.usual_ctl());
+        {
+            constexpr auto const& code = snippets::calls_of_next;
+            if (!detail::set_range(on, 0, code, 0, code.size - 1U)) { return on.result(); }
+            wanted const all[] = {expected::not_taken, expected::tip_to(code.steps[0].to),
+                                  expected::taken,     expected::tip_to(detail::mark(code, 1)),
+                                  expected::not_taken, expected::ret(detail::mark(code, 1)),
+                                  expected::taken};
+            detail::require_body(on, "GEN-132"_rule, code, with, all);
+        }
+        constexpr auto const& code = snippets::call_leaves;
+        if (!detail::set_range(on, 0, code, detail::mark(code, 0), detail::mark(code, 3))) {
+            return on.result();
+        }
+        if (!on.trace(code, with).has_run) { return on.result(); }
+        wanted const all[] = {
+            expected::pge_to(detail::mark(code, 0)), expected::pgd(detail::mark(code, 4)),
+            expected::pge_to(detail::mark(code, 3)), expected::tip_to(detail::mark(code, 1)),
+            expected::pgd(detail::mark(code, 5))};
+        on.expect("GEN-135"_rule, code, all);
+        return on.result();
+    }
+};
+
 /// TraceEn rises inside a filter range, and falls inside it.
 struct enabled_in_range {
     static constexpr text name = "enabled-inside-a-range";
@@ -402,7 +436,7 @@ struct enabled_in_stop_range {
 };
 
 using filter_checks = type_list<cr3_filter, no_filter, ip_filter, range_ends, empty_range,
-                                two_filters, sequential_flow, enabled_in_range, trace_stop,
-                                trace_stop_always, enabled_in_stop_range>;
+                                two_filters, returns_and_filter, sequential_flow, enabled_in_range,
+                                trace_stop, trace_stop_always, enabled_in_stop_range>;
 
 }  // namespace ptspec::suite::checks
