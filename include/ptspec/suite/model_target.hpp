@@ -83,7 +83,7 @@ public:
           cpu_{caps_, memory_, {.cr3 = around.cr3}, around.code, options} {
         (void)cpu_.write(lvt::address, pmi_vector);
         // Long enough for an edge of the crystal clock, which a TMA reports.
-        clocks_.tsc = around.tsc - 8 * cycles_of_step;
+        clocks_.tsc = around.tsc - 9 * cycles_of_step;
         for (unsigned i = 0; i < 8; ++i) { tick(); }
     }
     model_target(model_target const&) = delete;
@@ -156,6 +156,7 @@ public:
     }
     [[nodiscard]] constexpr auto execute(snippet const& code, uint64_t on, uint64_t off) noexcept
         -> snippet_run {
+        tick();
         snippet_run done{.tsc_before = clocks_.tsc};
         go_to(snippet::enable_at);
         done.enabled = write(ctl::address, on);
@@ -235,18 +236,14 @@ private:
     constexpr void go_to(uint16_t offset) noexcept {
         (void)cpu_.on(engine::action::sequential{around_.code + offset});
     }
-    /// Time passes if packets depend on it.
+    /// Time passes.
     constexpr void tick() noexcept {
         uint64_t const numerator = caps_.leaf_15_ebx.raw;
         uint64_t const denominator = caps_.leaf_15_eax.raw;
         bool const has_ratio = numerator != 0 && denominator != 0;
         clocks_.tsc += wrong_ == defect::no_time ? 0 : cycles_of_step;
         clocks_.art = has_ratio ? clocks_.tsc * denominator / numerator : clocks_.tsc / 84;
-        auto const now = cpu_.msrs().ctl;
-        if (!cpu_.is_tracing() || now.get<ctl::TSCEn>() || now.get<ctl::MTCEn>() ||
-            now.get<ctl::CYCEn>()) {
-            (void)cpu_.on(engine::action::elapsed{cycles_of_step, clocks_.art, clocks_.tsc});
-        }
+        (void)cpu_.on(engine::action::elapsed{cycles_of_step, clocks_.art, clocks_.tsc});
     }
     constexpr void take(snippet const& code, snippet_step const& one) noexcept {
         byte_view const bytes{code.bytes + one.at, code.size - size_t{one.at}};

@@ -58,8 +58,9 @@ struct enable_and_disable {
 /// Conditional branches are bits of TNT packets, the oldest first.
 struct conditional_branches {
     static constexpr text name = "conditional-branches";
-    static constexpr rule_list rules{"GEN-121", "GEN-110", "PKT-030", "PKT-031", "PKT-032",
-                                     "PKT-038", "GEN-124", "GEN-123", "GEN-083", "PKT-277"};
+    static constexpr rule_list rules{"GEN-121", "GEN-110", "PKT-030", "PKT-031",
+                                     "PKT-032", "PKT-038", "GEN-124", "GEN-123",
+                                     "GEN-083", "PKT-277", "GEN-005", "GEN-340"};
     static constexpr needs need = needs::tracing().with(snippets::branches);
 
     template <target T>
@@ -218,7 +219,8 @@ struct dis_retc {
 /// A far RET and an IRET have a TIP without a FUP, and do not use up the entry of a call.
 struct far_transfers {
     static constexpr text name = "far-transfers";
-    static constexpr rule_list rules{"GEN-114", "GEN-136", "GEN-110", "GEN-236", "PKT-071"};
+    static constexpr rule_list rules{"GEN-114", "GEN-136", "GEN-110", "GEN-236",
+                                     "PKT-071", "GEN-237", "GEN-245", "PKT-092"};
     static constexpr needs need = needs::tracing().with(snippets::far_return);
 
     template <target T>

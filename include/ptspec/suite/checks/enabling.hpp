@@ -34,7 +34,7 @@ constexpr void require_status(armed<T>& on, rule which, text detail, bool value)
 /// While TraceEn is 1 a WRMSR of each other MSR raises #GP, of its own value, too.
 struct locked_while_tracing {
     static constexpr text name = "locked-while-tracing";
-    static constexpr rule_list rules{"REG-004", "REG-005", "REG-009", "REG-190"};
+    static constexpr rule_list rules{"REG-004", "REG-005", "REG-009", "REG-190", "PRG-020"};
     static constexpr needs need = needs::enabling();
 
     template <target T>
@@ -96,7 +96,7 @@ private:
 /// While TraceEn stays 1, a WRMSR of another value raises #GP, and one of the same has no effect.
 struct ctl_stays {
     static constexpr text name = "ctl-stays-while-tracing";
-    static constexpr rule_list rules{"REG-021", "REG-020", "REG-009"};
+    static constexpr rule_list rules{"REG-021", "REG-020", "REG-009", "PRG-021"};
     static constexpr needs need = needs::enabling();
 
     template <target T>
@@ -121,8 +121,8 @@ struct ctl_stays {
 /// A WRMSR that clears TraceEn may change every other field; a reserved bit still raises #GP.
 struct ctl_clears {
     static constexpr text name = "ctl-clears-traceen";
-    static constexpr rule_list rules{"REG-022", "REG-044", "REG-056",
-                                     "REG-009", "REG-023", "REG-061"};
+    static constexpr rule_list rules{"REG-022", "REG-044", "REG-056", "REG-009",
+                                     "REG-023", "REG-061", "PRG-021", "PRG-032"};
     static constexpr needs need = needs::enabling();
 
     template <target T>
@@ -169,7 +169,7 @@ struct enabling_output {
 /// TraceEn = 1 with BranchEn = 0.
 struct enabling_branch_en {
     static constexpr text name = "enabling-without-branchen";
-    static constexpr rule_list rules{"REG-040", "REG-009"};
+    static constexpr rule_list rules{"REG-040", "REG-009", "PRG-027"};
     static constexpr needs need = needs::enabling();
 
     template <target T>
@@ -186,7 +186,8 @@ struct enabling_features {
     static constexpr text name = "enabling-features";
     static constexpr rule_list rules{"REG-007", "REG-008", "REG-044", "REG-027", "REG-028",
                                      "REG-030", "REG-031", "REG-032", "REG-033", "REG-034",
-                                     "REG-035", "REG-036", "REG-037", "REG-009"};
+                                     "REG-035", "REG-036", "REG-037", "REG-009", "PRG-022",
+                                     "PRG-002", "REG-006"};
     static constexpr needs need = needs::enabling();
 
     template <target T>
@@ -255,7 +256,7 @@ struct kernel_context {
 struct enabled_while_stopped {
     static constexpr text name = "enabled-while-stopped";
     static constexpr rule_list rules{"REG-043", "REG-056", "GEN-021", "GEN-020",
-                                     "OUT-007", "REG-062", "REG-004"};
+                                     "OUT-007", "REG-062", "REG-004", "OUT-134"};
     static constexpr needs need = needs::enabling();
 
     template <target T>

@@ -115,9 +115,10 @@ struct no_filter {
 /// A filter: TIP.PGE where a branch enters it, TIP.PGD where one leaves it. Each range alone.
 struct ip_filter {
     static constexpr text name = "ip-filter";
-    static constexpr rule_list rules{
-        "GEN-080", "GEN-081", "GEN-083", "GEN-100", "GEN-101", "GEN-102", "GEN-105", "GEN-031",
-        "GEN-032", "GEN-112", "REG-058", "REG-059", "REG-078", "PKT-073", "PKT-074", "PKT-075"};
+    static constexpr rule_list rules{"GEN-080", "GEN-081", "GEN-083", "GEN-100", "GEN-101",
+                                     "GEN-102", "GEN-105", "GEN-031", "GEN-032", "GEN-112",
+                                     "REG-058", "REG-059", "REG-078", "PKT-073", "PKT-074",
+                                     "PKT-075", "GEN-340"};
     static constexpr needs need =
         needs::tracing().with(snippets::areas).with(detail::has_ranges, detail::no_ranges);
 

@@ -54,7 +54,7 @@ inline constexpr entry with_stop_and_int = with_int.with(entry::STOP{true});
 struct topa_int {
     static constexpr text name = "topa-int";
     static constexpr rule_list rules{"OUT-082", "OUT-084", "REG-203", "REG-204", "PRG-063",
-                                     "PRG-121", "PRG-120", "REG-192", "PRG-085"};
+                                     "PRG-121", "PRG-120", "REG-192", "PRG-085", "OUT-143"};
     static constexpr needs need = detail::pmi_needs.with(ability::interrupt);
 
     template <target T>

@@ -112,9 +112,10 @@ inline constexpr needs kind_needs = [] {
 struct bytes_of_branches {
     static constexpr text name = "bytes-of-branches";
     static constexpr rule_list rules{
-        "GEN-011", "GEN-010", "GEN-120", "GEN-171", "GEN-009", "GEN-202", "GEN-241", "GEN-236",
-        "PKT-001", "PKT-002", "PKT-053", "PKT-054", "PKT-055", "PKT-064", "PKT-062", "PKT-040",
-        "PKT-086", "PKT-133", "PKT-345", "PKT-343", "PKT-341", "PKT-340", "PKT-003", "GEN-008"};
+        "GEN-011", "GEN-010", "GEN-120", "GEN-171", "GEN-009", "GEN-202", "GEN-241",
+        "GEN-236", "PKT-001", "PKT-002", "PKT-053", "PKT-054", "PKT-055", "PKT-064",
+        "PKT-062", "PKT-040", "PKT-086", "PKT-133", "PKT-345", "PKT-343", "PKT-341",
+        "PKT-340", "PKT-057", "PKT-068", "PKT-003", "GEN-008"};
     static constexpr needs need = detail::kind_needs;
 
     template <target T>

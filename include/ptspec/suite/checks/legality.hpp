@@ -155,7 +155,7 @@ struct base_of_128 {
 /// Each value of OUTPUT_MASK_PTRS is legal, and LowerMask reads as ones.
 struct mask_ptrs_values {
     static constexpr text name = "output-mask-ptrs";
-    static constexpr rule_list rules{"REG-072", "REG-073"};
+    static constexpr rule_list rules{"REG-072", "REG-073", "PRG-024"};
     static constexpr needs need{.output = wanted_output::any};
 
     template <target T>
@@ -246,7 +246,7 @@ private:
 /// Bits that are legal but useless together are accepted.
 struct useless_together {
     static constexpr text name = "ctl-useless-together";
-    static constexpr rule_list rules{"REG-047", "REG-023"};
+    static constexpr rule_list rules{"REG-047", "REG-023", "PRG-026"};
     static constexpr needs need{};
 
     template <target T>

@@ -78,7 +78,8 @@ struct range_of_128 {
 struct range_errors {
     static constexpr text name = "single-range-errors";
     static constexpr rule_list rules{"OUT-022", "OUT-023", "OUT-024", "OUT-008", "OUT-029",
-                                     "REG-042", "GEN-231", "PRG-082", "REG-056", "REG-073"};
+                                     "REG-042", "GEN-231", "PRG-082", "REG-056", "REG-073",
+                                     "PRG-023", "OUT-141", "PRG-033"};
     static constexpr needs need =
         needs::tracing(wanted_output::single_range).with(snippets::branches);
 

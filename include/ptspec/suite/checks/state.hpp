@@ -129,7 +129,7 @@ struct xrstors_loads {
 /// XRSTORS refuses the values that WRMSR refuses, and reserved quadwords; TraceEn is 0 then.
 struct xrstors_refuses {
     static constexpr text name = "xrstors-refuses";
-    static constexpr rule_list rules{"REG-144", "REG-145", "REG-010", "REG-141"};
+    static constexpr rule_list rules{"REG-144", "REG-145", "REG-010", "REG-141", "PRG-025"};
     static constexpr needs need = detail::xsaves_needs;
 
     template <target T>

@@ -22,7 +22,8 @@ struct first_psb {
     static constexpr text name = "psb-of-enabling";
     static constexpr rule_list rules{
         "GEN-170", "GEN-180", "GEN-162", "REG-063", "GEN-172", "GEN-173", "GEN-174", "GEN-182",
-        "PKT-130", "PKT-133", "PKT-134", "PKT-141", "PRG-042", "GEN-202", "PKT-105", "PKT-060"};
+        "PKT-130", "PKT-133", "PKT-134", "PKT-141", "PRG-042", "GEN-202", "PKT-105", "PKT-060",
+        "GEN-125", "GEN-176", "GEN-344", "PKT-142", "PKT-138", "PKT-136", "PKT-078"};
     static constexpr needs need = needs::tracing().with(snippets::branches);
 
     template <target T>
@@ -162,9 +163,9 @@ struct mtc_periods {
 /// CYC packets: at CycThresh 0 each packet of a cycle of its own has one.
 struct cyc_packets {
     static constexpr text name = "cyc";
-    static constexpr rule_list rules{"GEN-211", "GEN-210", "GEN-213", "GEN-214",
-                                     "PKT-107", "PKT-112", "PKT-113", "REG-027",
-                                     "PRG-132", "GEN-028", "PRG-133"};
+    static constexpr rule_list rules{"GEN-211", "GEN-210", "GEN-213", "GEN-214", "PKT-107",
+                                     "PKT-112", "PKT-113", "REG-027", "PRG-132", "GEN-028",
+                                     "PRG-133", "GEN-217", "PKT-114"};
     static constexpr needs need =
         needs::tracing().with(snippets::long_run).with(detail::has_cyc, detail::no_cyc);
 

@@ -71,7 +71,7 @@ struct topa_reserved_bits {
 
 struct topa_misaligned_table {
     static constexpr text name = "topa-misaligned-table";
-    static constexpr rule_list rules{"OUT-061", "REG-071", "PRG-088", "OUT-008"};
+    static constexpr rule_list rules{"OUT-061", "REG-071", "PRG-088", "OUT-008", "OUT-133"};
     static constexpr needs need = needs::tracing(wanted_output::topa).with(snippets::branches);
 
     template <target T>

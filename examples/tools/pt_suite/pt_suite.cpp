@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: BSL-1.0
+
+// pt_suite: holds a target against the rules of Intel PT. See `pt_suite --help`.
+
+#include "report.hpp"
+
+#include <ptspec/cpu/presets.hpp>
+#include <ptspec/engine/model_kind.hpp>
+#include <ptspec/suite.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace ptspec;
+using namespace pt_suite;
+
+constexpr std::string_view usage = R"(usage: pt_suite [OPTION...] [model]
+       pt_suite --list [--json]
+       pt_suite --compare REPORT REPORT
+
+Holds a logical processor with Intel PT against the rules of the catalogue: each check asks the
+target about some rules. The target is the model of ptspec; a program of your own runs the same
+checks on another one: include/ptspec/suite/README.md.
+
+  --as-preset NAME     the processor that is modelled; default Skylake-X
+  --as-kind KIND       hold the target to the bytes of this kind of processor, too: manual,
+                       broadwell, skylake, icelake or atom
+  --only NAME          run only this check; may be repeated
+  --skip NAME          do not run this check; may be repeated
+  --dangerous NAME     run this check, which may write outside the given pages if a rule is broken
+  --runs N             run each check N times, 1 to 1000; default 16
+  --defect NAME        give the model a defect, to see what a broken rule looks like: accepts_all,
+                       refuses_all, reads_zero, stores_nothing, traces_nothing, never_stops,
+                       frozen_pointers, no_interrupt, other_cpuid, wild_cpuid, keeps_trace_en,
+                       no_time
+  --expect FILE        waive broken rules: lines CHECK RULE REASON; # begins a comment. A waiver
+                       that is not needed is an error of its own
+  --json               print JSON, one object a line: the report
+  --list               print the checks: name, rules, output scheme, danger
+  --compare            print where the outcomes of two reports differ
+  -h, --help           print this text
+
+TAP: `ok N - CHECK RULE`, with `# OBSERVED` what the target chooses where the rules leave it open,
+or `# SKIP` what is missing; `not ok N - CHECK RULE #` what was expected and seen. `# UNSTEADY`:
+repeated runs differ. `# ERROR`: the check failed, not a rule.
+
+Example:
+  $ pt_suite --only ctl-topa --only topa-int --defect no_interrupt
+  TAP version 14
+  1..2
+  ok 1 - ctl-topa REG-024
+  not ok 2 - topa-int PRG-063 # bit 55 after TraceEn became 0, MSR 38EH: expected 1H, seen 0H
+  # 1 holds, 1 broken, 0 observed, 0 unsteady, 0 skipped, 0 errors
+
+Exit status: 0 no rule is broken, or all that are broken are waived; for --compare, no difference; 1
+a rule is broken, an outcome is unsteady, a check failed, or a waiver is not needed; for --compare,
+a difference; 2 wrong usage, a file that cannot be read, or output that cannot be written; 3 nothing
+could be asked: each check was skipped.
+)";
+
+// ------------------------------------------------------------------------------------ arguments
+
+struct request {
+    std::string preset = "Skylake-X";
+    std::optional<std::string> kind;
+    std::vector<std::string> only;
+    std::vector<std::string> skip;
+    std::vector<std::string> dangerous;
+    std::optional<std::string> waivers;
+    unsigned runs = 16;
+    suite::defect wrong = suite::defect::none;
+    bool as_json = false;
+    bool lists = false;
+};
+
+auto is_check(std::string const& name) -> bool {
+    bool found = false;
+    suite::for_each_check([&]<class Check>(text) { found |= name == string_of(Check::name); });
+    return found;
+}
+auto checked_name(std::string name) -> std::string {
+    if (!is_check(name)) {
+        throw tool::failure{"no check " + tool::quoted(name) + "; --list prints them"};
+    }
+    return name;
+}
+auto has(std::vector<std::string> const& all, std::string const& name) -> bool {
+    return std::find(all.begin(), all.end(), name) != all.end();
+}
+
+constexpr std::string_view defects[] = {
+    "none",           "accepts_all",    "refuses_all",     "reads_zero",   "stores_nothing",
+    "traces_nothing", "never_stops",    "frozen_pointers", "no_interrupt", "other_cpuid",
+    "wild_cpuid",     "keeps_trace_en", "no_time",
+};
+static_assert(sizeof defects / sizeof defects[0] == suite::defect_count);
+
+auto defect_of(std::string const& name) -> suite::defect {
+    for (unsigned i = 1; i < suite::defect_count; ++i) {
+        if (defects[i] == name) { return static_cast<suite::defect>(i); }
+    }
+    throw tool::failure{"no defect " + tool::quoted(name) + "; --help lists them"};
+}
+auto preset_of(std::string const& name) -> cpu::capabilities {
+    auto const found = cpu::preset::find({name.data(), name.size()});
+    if (!found) {
+        throw tool::failure{"no processor " + tool::quoted(name) + "; what_if --help lists them"};
+    }
+    return found->value;
+}
+auto kind_of(std::string const& name) -> engine::model_options const& {
+    for (auto const& one : engine::model_kinds) {
+        if (name == string_of(one.name)) { return one.options; }
+    }
+    throw tool::failure{"no kind " + tool::quoted(name) + "; --help lists them"};
+}
+auto number_of(std::string const& given) -> unsigned {
+    unsigned number = 0;
+    for (char const letter : given) {
+        if (letter < '0' || letter > '9' || number > 1000) {
+            number = 0;
+            break;
+        }
+        number = number * 10 + static_cast<unsigned>(letter - '0');
+    }
+    if (number == 0 || number > 1000) {
+        throw tool::failure{"the number of runs is 1 to 1000, not " + tool::quoted(given)};
+    }
+    return number;
+}
+
+// ------------------------------------------------------------------------------------ the list
+
+auto name_of_output(suite::wanted_output output) -> std::string_view {
+    switch (output) {
+        case suite::wanted_output::none: return "none";
+        case suite::wanted_output::any: return "any";
+        case suite::wanted_output::single_range: return "single range";
+        case suite::wanted_output::topa: return "ToPA";
+        case suite::wanted_output::topa_of_many_entries: return "ToPA of many entries";
+    }
+    return {};
+}
+
+void print_list(bool as_json) {
+    tool::output out;
+    suite::for_each_check([&]<class Check>(text group) {
+        auto const name = string_of(Check::name);
+        std::string rules;
+        for (rule const one : Check::rules) {
+            rules += (rules.empty() ? "" : " ") + string_of(one);
+        }
+        std::string const output{name_of_output(Check::need.output)};
+        std::string const danger = Check::need.is_dangerous ? "dangerous" : "";
+        std::string line;
+        if (as_json) {
+            line = "{\"check\":\"" + name + "\",\"group\":\"" + string_of(group) +
+                   "\",\"rules\":\"" + rules + "\",\"output\":\"" + output +
+                   "\",\"dangerous\":" + (danger.empty() ? "false" : "true") + "}\n";
+        } else {
+            line = name + ": " + rules + "; output: " + output +
+                   (danger.empty() ? "" : "; " + danger) + '\n';
+        }
+        out.write(line);
+    });
+    out.close();
+}
+
+// ------------------------------------------------------------------------------------ the run
+
+class run {
+public:
+    explicit run(request const& asked) : asked_{asked} {
+        if (asked.waivers) { waivers_ = read_waivers(*asked.waivers); }
+        for (auto const& one : waivers_) { (void)checked_name(one.check); }
+    }
+
+    auto on_model() -> int {
+        auto const caps = preset_of(asked_.preset);
+        auto options = asked_.kind ? kind_of(*asked_.kind) : engine::options_of(caps);
+        constexpr std::uint32_t pages = 64;
+        std::vector<std::uint8_t> bytes(pages * suite::given_memory::page_bytes);
+        suite::model_target target{caps, options, bytes.data(), pages, asked_.wrong};
+        return on(target, "model " + asked_.preset, asked_.kind ? &options : nullptr);
+    }
+
+private:
+    template <suite::target Target>
+    auto on(Target& target, std::string const& name, engine::model_options const* kind) -> int {
+        auto const caps = suite::capabilities_of(target);
+        suite::run_options options{.runs = asked_.runs, .kind = kind};
+        options.absent = suite::policy_of(target);
+        suite::for_each_check([&]<class Check>(text) {
+            auto const check = string_of(Check::name);
+            if (!asked_.only.empty() && !has(asked_.only, check) && !has(asked_.dangerous, check)) {
+                return;
+            }
+            if (has(asked_.skip, check)) { return; }
+            auto own = options;
+            own.may_be_dangerous = has(asked_.dangerous, check);
+            results_.push_back(
+                {check, Check::rules.ids[0], suite::run_check<Check>(target, caps, own)});
+        });
+        return print(name, options.absent);
+    }
+    auto print(std::string const& name, suite::absence_policy absent) -> int {
+        tool::output out;
+        if (asked_.as_json) {
+            out.write(json_head(name));
+        } else {
+            out.write("TAP version 14\n1.." + std::to_string(results_.size()) + '\n');
+        }
+        unsigned counts[6] = {};
+        unsigned number = 0;
+        unsigned by_policy = 0;
+        bool is_wrong = false;
+        for (auto const& one : results_) {
+            auto const what = one.found.what;
+            ++counts[static_cast<unsigned>(what)];
+            by_policy += one.found.detail == text{"policy: ignores absent MSRs"};
+            waiver* const waived = what == suite::outcome::broken ? waiver_for(waivers_, one)
+                                                                  : nullptr;
+            if (waived != nullptr) { waived->is_used = true; }
+            is_wrong |= waived == nullptr &&
+                        (what == suite::outcome::broken || what == suite::outcome::unsteady ||
+                         what == suite::outcome::error);
+            out.write(asked_.as_json ? json_line(one) : tap_line(one, ++number, waived));
+        }
+        for (auto const& one : waivers_) {
+            if (one.is_used) { continue; }
+            is_wrong = true;
+            tool::print_error("a waiver is not needed: " + one.check + ' ' + one.id);
+        }
+        if (!asked_.as_json) {
+            if (absent == suite::absence_policy::ignores) {
+                out.write("# policy: ignores absent MSRs; it decides " + std::to_string(by_policy) +
+                          " checks\n");
+            }
+            auto const count = [&](suite::outcome what) {
+                return std::to_string(counts[static_cast<unsigned>(what)]);
+            };
+            out.write(
+                "# " + count(suite::outcome::holds) + " holds, " + count(suite::outcome::broken) +
+                " broken, " + count(suite::outcome::observed) + " observed, " +
+                count(suite::outcome::unsteady) + " unsteady, " + count(suite::outcome::skipped) +
+                " skipped, " + count(suite::outcome::error) + " errors\n");
+        }
+        out.close();
+        if (is_wrong) { return 1; }
+        return counts[static_cast<unsigned>(suite::outcome::skipped)] == results_.size() ? 3 : 0;
+    }
+
+    request const& asked_;
+    std::vector<waiver> waivers_;
+    std::vector<result> results_;
+};
+
+auto compare(tool::command_line& line) -> int {
+    std::vector<std::string> paths;
+    while (line.next()) {
+        if (!line.is_operand()) { line.refuse(); }
+        paths.push_back(line.argument());
+    }
+    if (paths.size() != 2) { throw tool::failure{"--compare takes two reports"}; }
+    auto const lines = differences(paths[0], paths[1]);
+    tool::output out;
+    out.write(lines);
+    out.close();
+    return lines.empty() ? 0 : 1;
+}
+
+auto run_tool(tool::command_line& line) -> int {
+    request asked;
+    bool has_target = false;
+    while (line.next()) {
+        if (line.is_help()) {
+            tool::print(usage);
+            return 0;
+        }
+        if (line.is("--compare")) { return compare(line); }
+        if (line.is("--as-preset")) {
+            asked.preset = line.value();
+            (void)preset_of(asked.preset);
+        } else if (line.is("--as-kind")) {
+            asked.kind = line.value();
+            (void)kind_of(*asked.kind);
+        } else if (line.is("--only")) {
+            asked.only.push_back(checked_name(line.value()));
+        } else if (line.is("--skip")) {
+            asked.skip.push_back(checked_name(line.value()));
+        } else if (line.is("--dangerous")) {
+            asked.dangerous.push_back(checked_name(line.value()));
+        } else if (line.is("--runs")) {
+            asked.runs = number_of(line.value());
+        } else if (line.is("--defect")) {
+            asked.wrong = defect_of(line.value());
+        } else if (line.is("--expect")) {
+            asked.waivers = line.value();
+        } else if (line.is("--json")) {
+            asked.as_json = true;
+        } else if (line.is("--list")) {
+            asked.lists = true;
+        } else if (line.is_operand() && !has_target) {
+            if (line.argument() != "model") {
+                throw tool::failure{"no target " + tool::quoted(line.argument()) +
+                                    "; there is one, model"};
+            }
+            has_target = true;
+        } else {
+            line.refuse();
+        }
+    }
+    if (asked.lists) {
+        print_list(asked.as_json);
+        return 0;
+    }
+    return run{asked}.on_model();
+}
+
+}  // namespace
+
+auto main(int count, char** arguments) -> int {
+    return tool::run("pt_suite", count, arguments, run_tool);
+}

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""The output, the status and the errors of pt_suite.
+
+    pt_suite.py PT_SUITE
+"""
+
+import csv
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PT_SUITE = sys.argv.pop(1)
+SPEC = pathlib.Path(__file__).resolve().parents[1] / "spec"
+
+
+def run(*arguments, status=0, error=""):
+    done = subprocess.run([PT_SUITE, *arguments], capture_output=True, text=True)
+    if (done.returncode, done.stderr) != (status, error):
+        raise AssertionError(f"{arguments}: status {done.returncode}: {done.stderr}")
+    return done.stdout
+
+
+def refuse(*arguments, error):
+    run(*arguments, status=2, error=f"pt_suite: {error}\n")
+
+
+class Run(unittest.TestCase):
+    def test_tap_has_a_line_for_each_check_with_a_rule(self):
+        lines = run("--runs", "2").splitlines()
+        self.assertEqual(lines[0], "TAP version 14")
+        count = int(re.fullmatch(r"1\.\.(\d+)", lines[1])[1])
+        self.assertGreater(count, 130)
+        for number, line in enumerate(lines[2:-1], 1):
+            self.assertRegex(line, rf"\Aok {number} - [a-z0-9-]+ (REG|OUT|PKT|GEN|PRG)-\d\d\d"
+                                   r"( # (SKIP|OBSERVED) .+)?\Z")
+        self.assertEqual(number, count)
+        self.assertRegex(lines[-1], r"\A# \d+ holds, 0 broken, \d+ observed, 0 unsteady, "
+                                    r"\d+ skipped, 0 errors\Z")
+
+    def test_nothing_is_broken_on_any_processor_of_any_kind(self):
+        for preset in ("Broadwell-ULT", "GoldmontPlus", "IceLake-U", "ArrowLake-P", "P-SRO"):
+            for kind in ("manual", "broadwell", "skylake", "icelake", "atom"):
+                last = run("--runs", "1", "--as-preset", preset, "--as-kind", kind).splitlines()[-1]
+                self.assertIn(" 0 broken, ", last)
+
+    def test_a_defect_is_a_broken_rule(self):
+        for defect in ("accepts_all", "refuses_all", "reads_zero", "stores_nothing",
+                       "traces_nothing", "never_stops", "frozen_pointers", "no_interrupt",
+                       "other_cpuid", "wild_cpuid", "no_time"):
+            lines = run("--runs", "2", "--defect", defect, status=1)
+            self.assertRegex(lines, r"(?m)^not ok \d+ - [a-z0-9-]+ [A-Z]{3}-\d\d\d # .+ "
+                                    r"expected [\dA-F]+H, seen [\dA-F]+H$")
+
+    def test_an_ignored_msr_is_a_policy_and_decides_some_checks(self):
+        lines = run("--runs", "1", "--defect", "accepts_all", status=1)
+        self.assertRegex(lines, r"(?m)^# policy: ignores absent MSRs; it decides 6 checks$")
+        self.assertIn("# SKIP policy: ignores absent MSRs", lines)
+
+    def test_the_example_of_the_help(self):
+        text = run("--help")
+        example = text[text.index("  $ pt_suite"):text.index("Exit status")].rstrip().splitlines()
+        command, *expected = [line.removeprefix("  ") for line in example]
+        self.assertEqual(run(*command.split()[2:], status=1).splitlines(), expected)
+
+    def test_an_empty_run_is_not_green(self):
+        run("--as-preset", "P-NONE", "--skip", "msrs-without-intel-pt", status=3)
+        run("--as-preset", "P-NONE", "--only", "topa-stop", status=3)
+
+    def test_a_dangerous_check_runs_if_it_is_named(self):
+        self.assertIn("# SKIP dangerous\n", run("--runs", "1", "--only", "topa-beyond-maxphyaddr",
+                                                status=3))
+        self.assertNotIn("SKIP", run("--runs", "1", "--only", "topa-stop", "--dangerous",
+                                     "topa-beyond-maxphyaddr"))
+
+    def test_json_has_the_findings(self):
+        first, *lines = [json.loads(line) for line in run("--json", "--runs", "1").splitlines()]
+        self.assertEqual(first, {"pt_suite": 1, "target": "model Skylake-X"})
+        self.assertGreater(len(lines), 130)
+        for one in lines:
+            self.assertEqual(set(one), {"check", "rule", "outcome", "detail", "msr", "wrote",
+                                        "expected", "seen"})
+            self.assertIn(one["outcome"], ("holds", "observed", "skipped"))
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+
+    def file(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return str(path)
+
+    def test_a_waiver_makes_a_broken_rule_green_and_an_idle_one_is_red(self):
+        only = ("--only", "topa-int", "--runs", "1")
+        path = self.file("w", "# known\ntopa-int PRG-063 no interrupts here # yet\n")
+        lines = run(*only, "--defect", "no_interrupt", "--expect", path)
+        self.assertIn("not ok 1 - topa-int PRG-063 # TODO no interrupts here \n", lines)
+        run(*only, "--expect", path, status=1,
+            error="pt_suite: a waiver is not needed: topa-int PRG-063\n")
+
+    def test_a_wrong_waiver_is_refused(self):
+        refuse("--expect", self.file("a", "no-such OUT-082 reason\n"),
+               error="no check 'no-such'; --list prints them")
+        short = self.file("b", "topa-int OUT-082\n")
+        refuse("--expect", short, error=f"{short}: line 1: a waiver is CHECK RULE REASON")
+
+    def test_reports_are_compared(self):
+        one = self.file("one", run("--json", "--runs", "1"))
+        other = self.file("other", run("--json", "--runs", "1", "--defect", "no_interrupt",
+                                       status=1))
+        self.assertEqual(run("--compare", one, one), "")
+        lines = run("--compare", one, other, status=1)
+        self.assertIn("topa-int: holds OUT-082 -> broken PRG-063\n", lines)
+        self.assertNotIn("ctl-topa", lines)
+
+    def test_another_file_is_no_report(self):
+        one = self.file("one", '{"pt_suite":2,"target":"x"}\n')
+        refuse("--compare", one, one,
+               error=f"{one}: not a report of pt_suite --json, version 1")
+        cut = self.file("cut", '{"pt_suite":1,"target":"x"}\n{"check":"a"}\n')
+        refuse("--compare", cut, cut, error=f"{cut}: line 2: no finding")
+        empty = self.file("empty", "")
+        refuse("--compare", empty, empty, error=f"{empty}: empty")
+        refuse("--compare", one, error="--compare takes two reports")
+
+
+class Errors(unittest.TestCase):
+    def test_what_does_not_exist_is_refused(self):
+        refuse("--only", "nothing", error="no check 'nothing'; --list prints them")
+        refuse("--skip", "nothing", error="no check 'nothing'; --list prints them")
+        refuse("--dangerous", "nothing", error="no check 'nothing'; --list prints them")
+        refuse("--defect", "none", error="no defect 'none'; --help lists them")
+        refuse("--as-kind", "pentium", error="no kind 'pentium'; --help lists them")
+        refuse("--as-preset", "Z80", error="no processor 'Z80'; what_if --help lists them")
+        refuse("moon", error="no target 'moon'; there is one, model")
+        for runs in ("0", "1001", "-1", "x", "99999999999999999999"):
+            refuse("--runs", runs, error=f"the number of runs is 1 to 1000, not '{runs}'")
+
+
+class Observable(unittest.TestCase):
+    """tests/spec/observable.csv: what the suite can ask of each rule."""
+
+    def test_it_has_the_checks_of_each_rule(self):
+        checks = {}
+        for line in run("--list", "--json").splitlines():
+            one = json.loads(line)
+            for rule in one["rules"].split():
+                checks.setdefault(rule, []).append(one["check"])
+        with open(SPEC / "observable.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        catalogue = set()
+        for page in SPEC.glob("*.md"):
+            catalogue |= set(re.findall(r"^(?:- |\*\*)((?:REG|OUT|PKT|GEN|PRG)-\d\d\d)\b",
+                                        page.read_text(), re.M))
+        self.assertEqual([row["rule"] for row in rows], sorted(catalogue))
+        for row in rows:
+            with self.subTest(row["rule"]):
+                self.assertEqual(row["checks"].split(), checks.get(row["rule"], []))
+                self.assertNotEqual(bool(row["checks"]), bool(row["why not"]))
+        families = {}
+        for rule in checks:
+            families[rule[:3]] = families.get(rule[:3], 0) + 1
+        self.assertLessEqual(set(checks), catalogue)
+        for family, least in (("GEN", 95), ("OUT", 50), ("REG", 85), ("PRG", 20)):
+            self.assertGreaterEqual(families[family], least)
+
+
+if __name__ == "__main__":
+    unittest.main()
