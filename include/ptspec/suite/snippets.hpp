@@ -366,8 +366,8 @@ inline constexpr snippet aborted_transaction = [] {
 }();
 
 /// An area from mark 0 to mark 3. Executed are: an indirect jump to mark 0; a call to mark 2, which
-/// jumps to mark 4, outside, by an indirect jump; a direct jump back to mark 3; a RET to mark 1; and
-/// a direct jump to mark 5, outside.
+/// jumps to mark 4, outside, by an indirect jump; a direct jump back to mark 3; a RET to mark 1;
+/// and a direct jump to mark 5, outside.
 inline constexpr snippet call_leaves = [] {
     assembler a;
     auto const first = a.make_label();

@@ -12,23 +12,14 @@
 ///         GEN-291, GEN-305.
 namespace ptspec::engine::detail {
 
-/// PADs count from the address at which output begins, not from the first byte of the trace. Regions
-/// and ranges are aligned, so that OutputOffset has the low bits of the address.
-/// Source: GEN-010.
-[[nodiscard]] constexpr auto bytes_to_address(generator_state const& s) noexcept -> uint64_t {
-    using pointers = access::ia32_rtit_output_mask_ptrs;
-    return (s.msrs.output.mask_ptrs.get<pointers::OutputOffset>() - s.writer.bytes) & 15;
-}
-
 /// Generates the packets after TraceEn rose, by the instruction at `at`. The last IP is kept.
 /// Source: GEN-011, GEN-107, GEN-162, GEN-176, GEN-180..182, GEN-236.
 template <class Sink>
 constexpr void begin_trace(generator_state& s, access::effect const& result, packet_ip at,
                            Sink& sink, bool by_rsm) noexcept {
     uint64_t const count = s.msrs.status.get<access::ia32_rtit_status::PacketByteCnt>();
-    uint64_t const bytes = s.writer.bytes + bytes_to_address(s);
-    s.writer = {.last_ip = s.writer.last_ip, .bytes = bytes};
-    s.view = {.in_tx = s.tx_depth != 0, .count_start = bytes - count};
+    s.writer = {.last_ip = s.writer.last_ip, .bytes = s.writer.bytes};
+    s.view = {.in_tx = s.tx_depth != 0, .count_start = s.writer.bytes - count};
     s.in_overflow = s.overflow_requested = false;
     s.deferred_ovf = deferred_ovf::none;
     apply_ctl(s);

@@ -77,7 +77,8 @@ constexpr void require_same_bytes(armed<T>& on, snippet const& code, ctl with) n
 template <target T>
 constexpr void require_same_runs(armed<T>& on, ctl with) noexcept {
     if (!access::is_legal(on.caps(), with) || on.is_broken()) { return; }
-    unsigned const runs = __builtin_is_constant_evaluated() ? 2 : 60;
+    unsigned runs = 24;
+    if (__builtin_is_constant_evaluated()) { runs = 2; }
     uint8_t pages[armed<T>::usual_pages * given_memory::page_bytes] = {};
     model_target model{on.caps(),    *on.kind(),
                        pages,        armed<T>::usual_pages,
@@ -146,7 +147,6 @@ struct bytes_with_filters {
         using detail::area;
         if (!detail::set_range(on, 0, snippets::areas, area(0), area(4))) { return on.result(); }
         detail::require_same_bytes(on, snippets::areas, detail::as_filter(on.usual_ctl()));
-        detail::require_same_bytes(on, snippets::areas, detail::as_stop(on.usual_ctl()));
         return on.result();
     }
 };
@@ -193,7 +193,8 @@ struct bytes_of_time {
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
         auto const with = on.usual_ctl();
-        bool const is_short = __builtin_is_constant_evaluated();
+        bool is_short = false;
+        if (__builtin_is_constant_evaluated()) { is_short = true; }
         auto const& code = is_short ? snippets::indirect : snippets::long_run;
         detail::require_same_bytes(on, code, with.with(ctl::TSCEn{true}));
         detail::require_same_bytes(on, code, with.with(ctl::TSCEn{true}, ctl::MTCEn{true}));
@@ -224,7 +225,11 @@ struct bytes_of_psb_periods {
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
-        for (unsigned freq = 0; freq < 3; ++freq) {
+        if (on.kind()->psb_step != 1) {
+            on.skip("this kind counts in steps, whose phase is not known");
+            return on.result();
+        }
+        for (unsigned freq = 0; freq < 2; ++freq) {
             auto const with = on.usual_ctl().with(ctl::PSBFreq{wrapped{freq}});
             detail::require_same_runs(on, with);
             if (__builtin_is_constant_evaluated()) { break; }
