@@ -14,15 +14,8 @@ namespace ptspec::test {
 template <class Check>
 inline constexpr bool is_proven = true;
 #else
-/// Proves while compiling that a check holds on the model, and that a defect breaks it.
 template <class Check>
-struct proof_of {
-    static_assert(suite::holds_on_model<Check>(), "the check must hold on the model");
-    static_assert(suite::has_teeth<Check>(), "a model with a defect must break the check");
-    static constexpr bool is_given = true;
-};
-template <class Check>
-inline constexpr bool is_proven = proof_of<Check>::is_given;
+inline constexpr bool is_proven = suite::proof_of<Check>::is_given;
 #endif
 
 /// A model with its memory: 64 pages, or 8.

@@ -58,4 +58,12 @@ template <class C>
     return false;
 }
 
+/// Stops the build unless a check is proven: `static_assert(proof_of<my_check>::is_given);`
+template <class C>
+struct proof_of {
+    static_assert(holds_on_model<C>(), "the check makes no access, or does not hold on the model");
+    static_assert(has_teeth<C>(), "no model with a defect breaks the check");
+    static constexpr bool is_given = true;
+};
+
 }  // namespace ptspec::suite
