@@ -18,9 +18,31 @@ constexpr auto with_model(auto use, defect wrong = defect::none) -> suite::findi
     suite::model_target model{caps, engine::options_of(caps), bytes, 8, wrong};
     suite::armed on{model, caps, suite::rule_of("REG-001")};
     use(on);
-    on.restore();
-    return on.result();
+    bool const is_restored = on.restore();
+    auto found = on.result();
+    if (!is_restored) { found.detail = "not restored"; }
+    return found;
 }
+
+/// A model that refuses a write: of 572H with a value other than `allowed`, or of 570H with
+/// TraceEn = 0 after it was 1.
+struct refusing : suite::model_target {
+    using model_target::model_target;
+
+    uint64_t allowed = 0;
+    bool keeps_tracing = false;
+    unsigned writes_while_tracing = 0;
+
+    constexpr auto write(uint32_t index, uint64_t value) noexcept -> suite::msr_result {
+        bool const is_on = (model_target::read(0x570).value & 1) != 0;
+        if (index == 0x572 && value != allowed) { return {.vector = 13}; }
+        if (is_on && keeps_tracing) {
+            ++writes_while_tracing;
+            return {.is_done = true};
+        }
+        return model_target::write(index, value);
+    }
+};
 
 }  // namespace
 
@@ -93,9 +115,32 @@ TEST_CASE("after a check each MSR has the value that it had, and TraceEn is 0") 
             (void)on.set(0x572, 0x9000);
             (void)on.set_usual_output();
             (void)on.set(0x570, on.usual_ctl().with(ctl::TraceEn{true}).raw);
-            on.restore();
+            if (!on.restore()) { return false; }
         }
         return model.read(0x560).value == 0x5000 && model.read(0x572).value == 0x7000 &&
                (model.read(0x571).value & 0x30) == 0x20 && model.read(0x570).value == 0xC;
+    });
+}
+
+TEST_CASE("an MSR that cannot be restored is an error of the run") {
+    CHECK_TWICE([](auto value) {
+        uint8_t bytes[8 * 4096] = {};
+        refusing target{caps, engine::options_of(caps), bytes, 8};
+        target.allowed = value(uint64_t{0x7000});
+        suite::armed on{target, caps, rule::REG_001};
+        (void)on.set(0x572, 0x7000);
+        return !on.restore();
+    });
+}
+
+TEST_CASE("while TraceEn stays 1 no other MSR is restored") {
+    CHECK_TWICE([](auto value) {
+        uint8_t bytes[8 * 4096] = {};
+        refusing target{caps, engine::options_of(caps), bytes, 8};
+        suite::armed on{target, caps, rule::REG_001};
+        (void)on.set_usual_output();
+        (void)on.set(0x570, on.usual_ctl().with(ctl::TraceEn{true}).raw);
+        target.keeps_tracing = value(true);
+        return !on.restore() && target.writes_while_tracing == 1;
     });
 }

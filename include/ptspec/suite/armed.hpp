@@ -63,7 +63,6 @@ public:
     /// The pages by their use. Pages 0 and 1 are the range, and page 0 is also a table. The range
     /// is written from page 1 on, so that the table stays. The regions are aligned to 16 KB.
     static constexpr uint32_t table_page = 0;
-    static constexpr uint32_t range_page = 1;
     static constexpr uint32_t second_table = 2;
     static constexpr uint32_t first_region = 4;
     static constexpr uint32_t usual_pages = 8;
@@ -123,7 +122,7 @@ public:
     }
     /// Reports that the check could not be made.
     constexpr void skip(text why) noexcept {
-        if (found_.what == outcome::holds) { found_ = {.what = outcome::skipped, .detail = why}; }
+        if (!is_broken()) { found_ = {.what = outcome::skipped, .detail = why}; }
     }
     [[nodiscard]] constexpr auto is_broken() const noexcept -> bool { return found_.is_broken(); }
     /// The finding of the check.
@@ -224,21 +223,15 @@ public:
     constexpr void accepts(rule which, msr_index index, uint64_t value) noexcept {
         accepts(which, index, value, value);
     }
-    /// Requires what the rules say of a WRMSR in the current state. If it must fault, the broken
-    /// rule is the one that the value violates, otherwise `which`. Only if `which` may decide it:
-    /// a value that another rule refuses is left out.
-    constexpr void writes_as_ruled(rule which, msr_index index, uint64_t value,
-                                   uint64_t write_ignored = 0) noexcept {
-        auto const verdict = access::check_write(caps_, state_, index, value);
-        if (verdict) {
-            auto const before = access::value_of(state_, index);
-            auto const forced = index == ia32_rtit_output_mask_ptrs::address
-                                    ? ia32_rtit_output_mask_ptrs::forced_1_mask()
-                                    : 0;
-            return accepts(which, index, value,
-                           ((value & ~write_ignored) | (before & write_ignored)) | forced);
+    /// Requires what the rules say of a WRMSR in the current state: what RDMSR returns afterwards,
+    /// or #GP by `which`. A value that another rule refuses is not written.
+    constexpr void writes_as_ruled(rule which, msr_index index, uint64_t value) noexcept {
+        auto const effect = access::effect_of_write(caps_, state_, index, value);
+        if (effect) {
+            accepts(which, index, value, access::value_of(effect.state, index));
+        } else if (effect.verdict.broken == which) {
+            refuses(which, index, value);
         }
-        if (verdict.broken == which) { refuses(which, index, value); }
     }
 
     // -------------------------------------------------------------------------- memory
@@ -249,18 +242,14 @@ public:
     [[nodiscard]] constexpr auto has_pages(uint32_t count) const noexcept -> bool {
         return memory_.pages >= count;
     }
-    constexpr void set_word(uint64_t address, uint64_t word) noexcept {
-        if (!memory_.has(address, 8)) {
-            is_unsafe_ = true;
-            return;
-        }
-        store_le64(memory_.bytes + (address - memory_.base.value), word);
-    }
     constexpr void set_entry(uint32_t table, uint32_t index, topa::entry entry) noexcept {
-        if (is_armed_ && touched_count_ < max_touched) {
+        if (touched_count_ < max_touched) {
             touched_[touched_count_++] = table * 512 + index;
+        } else {
+            is_armed_ = false;
         }
-        set_word(page(table) + 8 * uint64_t{index}, entry.raw);
+        store_le64(memory_.bytes + table * given_memory::page_bytes + 8 * uint64_t{index},
+                   entry.raw);
     }
     /// Fills a page with a table that is safe at every index: regions, and END to itself. Without
     /// MENTRY entry 1 is an END entry, too.
@@ -311,11 +300,11 @@ public:
     }
     /// Copies the bytes of stretches, in their order.
     template <size_t Count>
-    constexpr void collect(stretch const (&parts)[Count], trace_bytes& to) const noexcept {
+    constexpr void collect(stretch const (&parts)[Count], trace_bytes& to) noexcept {
         to.count = 0;
         for (stretch const& part : parts) {
             for (uint64_t i = part.first; i < part.end && i < memory_.size(); ++i) {
-                if (to.count == trace_bytes::max_count) { return; }
+                if (to.count == trace_bytes::max_count) { return skip(too_long); }
                 to.bytes[to.count++] = memory_.bytes[i];
             }
         }
@@ -352,8 +341,12 @@ public:
     /// Sets the output MSRs: `mask_or_index` is MaskOrTableOffset.
     [[nodiscard]] constexpr auto set_output(uint64_t base, uint64_t mask_or_index,
                                             uint64_t offset) noexcept -> bool {
+        using pointers = ia32_rtit_output_mask_ptrs;
+        auto const position = pointers{pointers::forced_1_mask()}.with(
+            pointers::MaskOrTableOffset{wrapped{mask_or_index}},
+            pointers::OutputOffset{wrapped{offset}});
         return set(ia32_rtit_output_base::address, base) &&
-               set(ia32_rtit_output_mask_ptrs::address, offset << 32 | mask_or_index << 7 | 0x7F);
+               set(ia32_rtit_output_mask_ptrs::address, position.raw);
     }
     /// Runs a snippet with the output MSRs as they are.
     [[nodiscard]] constexpr auto run(snippet const& code, ctl with) noexcept -> traced {
@@ -420,7 +413,7 @@ public:
         seen_ = read_trace(bytes_.view(), rules);
         require(seen_.broken == rule::none, seen_.broken, "a packet of the trace", 0,
                 seen_.broken_at);
-        if (seen_.is_too_long) { skip("the trace is longer than the check can read"); }
+        if (seen_.is_too_long) { skip(too_long); }
     }
     [[nodiscard]] constexpr auto seen() const noexcept -> seen_trace const& { return seen_; }
     [[nodiscard]] constexpr auto bytes() noexcept -> trace_bytes& { return bytes_; }
@@ -461,31 +454,53 @@ public:
 
     // -------------------------------------------------------------------------- the end
 
-    /// Clears TraceEn, and writes back each MSR that the check may have changed.
-    constexpr void restore() noexcept {
-        (void)it_.write(ctl::address, state_.ctl.with(ctl::TraceEn{false}).raw);
+    /// Clears TraceEn, and writes back each MSR that the check may have changed. False if the
+    /// target refuses a write; while TraceEn stays 1 nothing else is written.
+    [[nodiscard]] constexpr auto restore() noexcept -> bool {
+        auto const stopped = it_.write(ctl::address, before_.ctl.with(ctl::TraceEn{false}).raw);
+        if (!stopped.is_done || is_tracing()) { return !is_known_[0]; }
+        bool is_restored = true;
+        unsigned number = 0;
         for (access::pt_msr const& msr : access::pt_msrs) {
-            if (msr.index == ctl::address || !access::exists(caps_, msr.index)) { continue; }
-            (void)it_.write(msr.index.value, access::value_of(before_, msr.index));
+            if (!is_known_[number++] || msr.index == ctl::address) { continue; }
+            is_restored &= it_.write(msr.index.value, access::value_of(before_, msr.index)).is_done;
         }
-        (void)it_.write(ctl::address, before_.ctl.with(ctl::TraceEn{false}).raw);
-        if (global_status_changed_) {
-            (void)it_.write(reg::ia32_perf_global_status_reset::address, topa_pmi);
+        bool const is_new = has_global_status() && !had_topa_pmi_ && has_topa_pmi();
+        if (is_new) {
+            is_restored &= it_.write(reg::ia32_perf_global_status_reset::address, topa_pmi).is_done;
         }
+        return is_restored;
     }
 
 private:
     static constexpr unsigned max_touched = 16;
+    static constexpr text too_long = "the trace is longer than the check can read";
     static constexpr uint64_t topa_pmi =
         ptspec::detail::field_mask<reg::ia32_perf_global_status::Trace_ToPA_PMI>;
 
     constexpr void save() noexcept {
+        unsigned number = 0;
         for (access::pt_msr const& msr : access::pt_msrs) {
+            bool& is_known = is_known_[number++];
             if (!access::exists(caps_, msr.index)) { continue; }
             auto const value = it_.read(msr.index.value);
+            is_known = value.is_done;
             if (value.is_done) { access::set_raw(before_, msr.index, value.value); }
         }
+        had_topa_pmi_ = has_global_status() && has_topa_pmi();
         state_ = before_;
+    }
+    [[nodiscard]] constexpr auto has_global_status() noexcept -> bool {
+        return caps_.has_pt() && it_.abilities().has(ability::global_status);
+    }
+    [[nodiscard]] constexpr auto has_topa_pmi() noexcept -> bool {
+        auto const value = it_.read(reg::ia32_perf_global_status::address);
+        return value.is_done && (value.value & topa_pmi) != 0;
+    }
+    /// TraceEn as the target has it.
+    [[nodiscard]] constexpr auto is_tracing() noexcept -> bool {
+        auto const value = it_.read(ctl::address);
+        return value.is_done && ctl{value.value}.template get<ctl::TraceEn>();
     }
     /// `whole` has room for three packets more than the body, which begins with the second.
     constexpr void expect_between(rule which, snippet const& code, wanted* whole,
@@ -520,7 +535,10 @@ private:
     }
     /// True if a write cannot lead output out of the given pages.
     [[nodiscard]] constexpr auto is_safe(msr_index index, uint64_t value) noexcept -> bool {
-        bool const is_on = state_.ctl.template get<ctl::TraceEn>();
+        bool const is_output = index == ia32_rtit_output_base::address ||
+                               index == ia32_rtit_output_mask_ptrs::address;
+        // A wrong target may trace although it should not.
+        bool const is_on = state_.ctl.template get<ctl::TraceEn>() || (is_output && is_tracing());
         auto output = state_.output;
         bool enables = false;
         if (index == ctl::address) {
@@ -549,9 +567,7 @@ private:
         return is_inside;
     }
     constexpr void record(msr_index index, uint64_t value) noexcept {
-        global_status_changed_ |= index == reg::ia32_perf_global_status_set::address;
-        if (index == status::address) { value &= ~status::write_ignored_mask(); }
-        if (access::is_pt_msr(index)) { access::set_raw(state_, index, value); }
+        state_ = access::apply(caps_, state_, index, value, {}).state;
     }
     [[nodiscard]] static constexpr auto name_of_packet(trace_difference const& found) noexcept
         -> text {
@@ -568,10 +584,11 @@ private:
     engine::model_options const* kind_;
     bool is_unsafe_ = false;
     bool is_disturbed_ = false;
-    bool is_armed_ = false;
+    bool is_armed_ = false;  ///< all entries but those of `touched_` are as `arm_table` makes them
     uint32_t touched_[max_touched] = {};  ///< entries that the check has set since `clear`
     unsigned touched_count_ = 0;
-    bool global_status_changed_ = false;
+    bool had_topa_pmi_ = false;
+    bool is_known_[access::pt_msrs.size()] = {};  ///< MSRs of `before_` that were read
     access::msr_state before_{};
     access::msr_state state_{};
     finding found_{};
@@ -581,23 +598,23 @@ private:
     seen_trace seen_{};
 };
 
-/// The `msr_port` of a driver's procedure, which runs as a check.
-template <target T>
-class armed_port {
-public:
-    constexpr explicit armed_port(armed<T>& on) noexcept : on_{on} {}
+/// Something that reads and writes MSRs as a target does, as `msr_port` and `cpuid_port`.
+template <class From>
+struct port_of {
+    From& it;
 
+    [[nodiscard]] constexpr auto query(uint32_t leaf, uint32_t subleaf) noexcept
+        -> cpuid_registers {
+        return it.query(leaf, subleaf);
+    }
     [[nodiscard]] constexpr auto read(uint32_t index) noexcept -> port_value {
-        auto const got = on_.read(index);
+        auto const got = it.read(index);
         return {got.is_done, got.value};
     }
     [[nodiscard]] constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
-        return on_.write(index, value).is_done;
+        return it.write(index, value).is_done;
     }
     constexpr void fence() const noexcept {}
-
-private:
-    armed<T>& on_;
 };
 
 }  // namespace ptspec::suite

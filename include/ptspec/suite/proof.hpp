@@ -52,7 +52,7 @@ template <class C>
     for (auto const& caps : detail::proof_processors().list) {
         for (unsigned i = 1; i < defect_count; ++i) {
             auto const found = detail::find_on_model<C>(caps, static_cast<defect>(i));
-            if (found.is_broken() && found.which != rule::none) { return true; }
+            if (found.is_broken() && C::rules.has(found.which)) { return true; }
         }
     }
     return false;

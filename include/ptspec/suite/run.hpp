@@ -16,32 +16,12 @@ concept runnable_check = requires(armed<T>& on) {
     { C::run(on) } -> same_as<finding>;
 };
 
-namespace detail {
-
-/// The ports of `cpu::detect` on a target.
-template <target T>
-struct detect_ports {
-    T& it;
-
-    [[nodiscard]] constexpr auto query(uint32_t leaf, uint32_t subleaf) noexcept
-        -> cpuid_registers {
-        return it.query(leaf, subleaf);
-    }
-    [[nodiscard]] constexpr auto read(uint32_t index) noexcept -> port_value {
-        auto const got = it.read(index);
-        return {got.is_done, got.value};
-    }
-    [[nodiscard]] constexpr auto write(uint32_t, uint64_t) noexcept -> bool { return false; }
-};
-
-}  // namespace detail
-
 /// The capabilities of a target.
 ///
 /// Source: PRG-001.
 template <target T>
 [[nodiscard]] constexpr auto capabilities_of(T& it) noexcept -> cpu::capabilities {
-    detail::detect_ports<T> ports{it};
+    port_of<T> ports{it};
     return cpu::detect(ports, ports);
 }
 
@@ -96,14 +76,17 @@ template <class C, target T>
     armed<T> on{it, caps, C::rules.ids[0], C::need.is_dangerous, kind};
     it.note(C::name, on.before());
     auto const found = C::run(on);
-    on.restore();
+    bool const is_restored = on.restore();
     it.note({}, on.before());
+    if (!is_restored && !found.is_broken()) {
+        return {.what = outcome::error, .detail = "the target refuses to restore an MSR"};
+    }
     if (on.is_disturbed()) { return {.what = outcome::unsteady, .detail = "disturbed"}; }
     return found;
 }
 
-/// Runs a check as often as the options say. Runs that were disturbed do not count; if they are
-/// more than the others, the check is unsteady. So it is if the others differ.
+/// Runs a check as often as the options say, at least once. Disturbed runs do not count: after as
+/// many of them as runs were wanted, the check ends. It is unsteady if two runs differ.
 template <class C, target T>
     requires runnable_check<C, T>
 [[nodiscard]] constexpr auto run_check(T& it, cpu::capabilities const& caps,
@@ -114,20 +97,17 @@ template <class C, target T>
     if (C::need.asks_absence && options.absent == absence_policy::ignores) {
         return {.what = outcome::skipped, .detail = "policy: ignores absent MSRs"};
     }
-    finding first{.what = outcome::error, .detail = "disturbed in each run"};
-    bool is_first = true;
-    unsigned disturbed = 0;
-    for (unsigned i = 0; i < options.runs; ++i) {
+    finding first{.what = outcome::unsteady, .detail = "disturbed in each run"};
+    unsigned counted = 0;
+    for (unsigned disturbed = 0; disturbed <= options.runs && counted < options.runs;) {
         auto const found = run_once<C>(it, caps, options.kind);
         if (found.what == outcome::skipped || found.what == outcome::error) { return found; }
         if (found.what == outcome::unsteady) {
-            if (++disturbed > options.runs) { break; }
-            --i;
+            ++disturbed;
             continue;
         }
-        if (is_first) {
+        if (++counted == 1) {
             first = found;
-            is_first = false;
         } else if (first.what != found.what || first.which != found.which ||
                    first.msr != found.msr) {
             auto differs = first.is_broken() ? first : found;

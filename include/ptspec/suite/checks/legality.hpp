@@ -54,8 +54,7 @@ constexpr void for_each_value(auto take) noexcept {
 
 /// Values of fields of an MSR while TraceEn is 0: each alone, and with other bits that are legal.
 /// Whether WRMSR faults must be as the rules say for this processor, on both sides of each bound.
-template <name_argument Name, uint32_t Index, name_argument Rule, uint64_t WriteIgnored,
-          class... Fields>
+template <name_argument Name, uint32_t Index, name_argument Rule, class... Fields>
 struct values {
     static constexpr text name = Name.view();
     static constexpr rule_list rules = rule_list{"REG-009"}.after(rule_of(Rule.view()));
@@ -69,10 +68,8 @@ struct values {
         }
         uint64_t const others = others_of(on.caps());
         (..., detail::for_each_value<Fields>([&](uint64_t value) {
-             on.writes_as_ruled(rules.ids[0], Index, value, WriteIgnored);
-             if (others != 0) {
-                 on.writes_as_ruled(rules.ids[0], Index, value | others, WriteIgnored);
-             }
+             on.writes_as_ruled(rules.ids[0], Index, value);
+             if (others != 0) { on.writes_as_ruled(rules.ids[0], Index, value | others); }
          }));
         return on.result();
     }
@@ -97,9 +94,9 @@ private:
 };
 
 template <name_argument Name, name_argument Rule, class... Fields>
-using ctl_values = values<Name, ctl::address, Rule, 0, Fields...>;
+using ctl_values = values<Name, ctl::address, Rule, Fields...>;
 template <name_argument Name, name_argument Rule, class... Fields>
-using status_values = values<Name, status::address, Rule, status::write_ignored_mask(), Fields...>;
+using status_values = values<Name, status::address, Rule, Fields...>;
 
 using ctl_reserved = ctl_values<"ctl-reserved-bits", "REG-044", bits<18, 18>, bits<23, 23>,
                                 bits<30, 28>, bits<54, 48>, bits<63, 57>>;
@@ -133,9 +130,9 @@ using status_pending =
 using status_count = status_values<"status-packetbytecnt", "REG-055", status::PacketByteCnt>;
 
 using base_values =
-    values<"output-base", ia32_rtit_output_base::address, "REG-070", 0, bits<6, 0>, bits<63, 7>>;
-using cr3_values = values<"cr3-match", access::ia32_rtit_cr3_match::address, "REG-074", 0,
-                          bits<4, 0>, bits<63, 5>>;
+    values<"output-base", ia32_rtit_output_base::address, "REG-070", bits<6, 0>, bits<63, 7>>;
+using cr3_values =
+    values<"cr3-match", access::ia32_rtit_cr3_match::address, "REG-074", bits<4, 0>, bits<63, 5>>;
 
 /// A base that is a multiple of 128 and not of 4096 is legal.
 struct base_of_128 {

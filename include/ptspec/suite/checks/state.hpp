@@ -262,7 +262,7 @@ struct context_switch {
     static constexpr auto run(armed<T>& on) noexcept -> finding {
         auto const with = on.usual_ctl();
         if (!detail::enable(on, with)) { return on.result(); }
-        armed_port<T> port{on};
+        port_of<armed<T>> port{on};
         auto const saved = driver::save(port);
         on.require(!saved.fault.happened, "PRG-100"_rule, "a WRMSR or RDMSR of saving", 0, 1,
                    saved.fault.index);
