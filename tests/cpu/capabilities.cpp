@@ -232,6 +232,19 @@ TEST_CASE("linear addresses have 48 bits unless the leaf enumerates another widt
     });
 }
 
+TEST_CASE("REG-167: the time-stamp counter has EBX/EAX times as many ticks as the crystal clock") {
+    CHECK_TWICE([](auto value) {
+        capabilities caps{};
+        bool const none = !caps.has_crystal_ratio() && caps.crystal_ticks(value(1'000U)) == 0;
+        caps.leaf_15_ebx = {216};
+        bool const half = !caps.has_crystal_ratio() && caps.crystal_ticks(1'000) == 0;
+        caps.leaf_15_eax = {2};
+        return none && half && caps.has_crystal_ratio() &&
+               caps.crystal_ticks(value(1'080U)) == 10 && caps.crystal_ticks(1'079) == 9 &&
+               caps.crystal_ticks(uint64_t{108} << 50) == uint64_t{1} << 50;
+    });
+}
+
 TEST_CASE("VMX has all of Intel PT only with all three controls (REG-120, REG-125..128)") {
     CHECK_TWICE([](auto value) {
         auto part = value(preset::ice_lake_u);

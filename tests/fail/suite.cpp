@@ -55,3 +55,14 @@ constexpr suite::rule_list rules{"REG-015"};
 constexpr suite::rule_list rules{"REG_015"};
 #endif
 }  // namespace misspelt_rule
+
+namespace two_features {
+/// A check needs one feature: `missing` names what a processor lacks.
+// expect: a_check_needs_one_feature_at_most
+constexpr suite::needs need = suite::needs::tracing()
+                                  .with(suite::features::mtc)
+#ifdef SHOULD_FAIL
+                                  .with(suite::features::ranges)
+#endif
+    ;
+}  // namespace two_features

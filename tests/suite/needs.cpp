@@ -37,18 +37,44 @@ TEST_CASE("a check is skipped by the output scheme, the pages or the ability tha
 
 TEST_CASE("a feature that a check or its snippet needs is named where it is missing") {
     CHECK_TWICE([](auto value) {
-        auto const need = needs{}.with(
-            [](cpu::capabilities const& caps) { return caps.has_cr3_filtering(); },
-            "no CR3 filter");
+        auto const need = needs{}.with(suite::features::cr3_filter);
         suite::snippet code;
         code.needs = underlying(suite::snippet_need::ptwrite);
         auto const writes = needs{}.with(code);
         auto const without_pt = needs{.is_without_pt = value(true)};
         return suite::missing(need, cpu::preset::P_SRO, all_abilities, 8) ==
-                   text{"no CR3 filter"} &&
+                   text{"CPUID.14H.0:EBX.CR3FILTER is 0"} &&
                !is_missing(need, cpu::preset::P_SKL) && is_missing(writes, cpu::preset::P_SKL) &&
                !is_missing(writes, cpu::preset::P_ATM) &&
                is_missing(without_pt, cpu::preset::P_SKL) &&
                !is_missing(without_pt, cpu::preset::P_NONE);
+    });
+}
+
+TEST_CASE("a feature of CPUID.14H.0:EBX is its bit") {
+    using namespace suite::features;
+    struct row {
+        suite::feature const& one;
+        uint32_t ebx;
+        bool is_met_with_bit;
+    };
+    CHECK_TWICE([](auto value) {
+        for (auto const& [one, bit, is_met_with_bit] : suite::few{
+                 row{cr3_filter, 1U << 0, true},
+                 row{cyc, 1U << 1, true},
+                 row{no_cyc, 1U << 1, false},
+                 row{mtc, 1U << 3, true},
+                 row{suite::features::ptwrite, 1U << 4, true},
+                 row{preservation, 1U << 6, true},
+                 row{dis_tnt, 1U << 8, true},
+             }) {
+            cpu::capabilities caps = cpu::preset::P_SKL;
+            caps.leaf_14_0_ebx.raw = value(bit);
+            needs const need{.has = one};
+            if (is_missing(need, caps) == is_met_with_bit) { return false; }
+            caps.leaf_14_0_ebx.raw = ~bit;
+            if (is_missing(need, caps) != is_met_with_bit) { return false; }
+        }
+        return true;
     });
 }

@@ -4,12 +4,10 @@
 #include <support/random_numbers.hpp>
 #include <support/virtual_machine.hpp>
 
-#include <ptspec/simulate/instruction_action.hpp>
-#include <ptspec/suite/target.hpp>
+#include <ptspec/suite/model_target.hpp>
 #include <ptspec/vmx/guest_cpuid.hpp>
 #include <ptspec/vmx/guest_events.hpp>
 #include <ptspec/vmx/msr_exits.hpp>
-#include <ptspec/x86/decode.hpp>
 
 #include <cstdint>
 #include <cstring>
@@ -103,7 +101,7 @@ public:
     }
     auto execute(suite::snippet const& code, uint64_t on, uint64_t off) -> suite::snippet_run {
         tick();
-        suite::snippet_run done{.tsc_before = tsc_};
+        suite::snippet_run done{.tsc_before = clock_.tsc};
         go_to(suite::snippet::enable_at);
         done.enabled = write(ctl::address, on);
         if (!done.enabled.is_done) { return done; }
@@ -114,7 +112,7 @@ public:
         tick();
         go_to(code.disable_at);
         done.disabled = write(ctl::address, off);
-        done.tsc_after = tsc_;
+        done.tsc_after = clock_.tsc;
         exit();
         enter(ip_);
         return done;
@@ -194,21 +192,10 @@ private:
         ip_ = code_address + offset;
         (void)vm_.processor.on(engine::action::sequential{ip_});
     }
-    void tick() {
-        tsc_ += 64;
-        uint64_t const numerator = host_caps_.leaf_15_ebx.raw;
-        uint64_t const denominator = host_caps_.leaf_15_eax.raw;
-        bool const has_ratio = numerator != 0 && denominator != 0;
-        uint64_t const art = has_ratio ? tsc_ * denominator / numerator : tsc_ / 84;
-        (void)vm_.processor.on(engine::action::elapsed{64, art, tsc_});
-    }
+    void tick() { (void)vm_.processor.on(clock_.step(host_caps_)); }
     void take(suite::snippet const& code, suite::snippet_step const& one) {
-        byte_view const bytes{code.bytes + one.at, code.size - size_t{one.at}};
-        simulate::execution const executed{.instruction = x86::decode(bytes).instruction,
-                                           .at = code_address + one.at,
-                                           .to = code_address + one.to,
-                                           .after = vm_.processor.unit().state().code,
-                                           .operand = one.operand == 0 ? cr3_value : one.operand};
+        auto const executed = suite::execution_of(code, one, code_address, cr3_value,
+                                                  vm_.processor.unit().state().code);
         simulate::take_action(executed,
                               [&](auto const& action) { (void)vm_.processor.on(action); });
         ip_ = executed.to;
@@ -221,7 +208,7 @@ private:
     std::vector<uint8_t> bytes_;
     std::vector<uint8_t> before_;  ///< as the guest has them
     uint64_t ip_ = 0;
-    uint64_t tsc_ = 1'000'000;
+    suite::model_clock clock_{1'000'000};
     access::ia32_rtit_output_base base_{};
 };
 static_assert(suite::target<guest_target>);

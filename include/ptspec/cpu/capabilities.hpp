@@ -164,6 +164,23 @@ struct capabilities {
         return bits == 0 || bits > 64 ? 48 : bits;
     }
 
+    /// True when CPUID.15H has the ratio of the time-stamp counter and the crystal clock.
+    ///
+    /// Source: REG-167.
+    [[nodiscard]] constexpr auto has_crystal_ratio() const noexcept -> bool {
+        return leaf_15_eax.raw != 0 && leaf_15_ebx.raw != 0;
+    }
+    /// Ticks of the crystal clock while the time-stamp counter counts `tsc`, rounded down; 0
+    /// without the ratio.
+    ///
+    /// Source: REG-167.
+    [[nodiscard]] constexpr auto crystal_ticks(uint64_t tsc) const noexcept -> uint64_t {
+        if (!has_crystal_ratio()) { return 0; }
+        uint64_t const numerator = leaf_15_ebx.raw;
+        uint64_t const denominator = leaf_15_eax.raw;
+        return tsc / numerator * denominator + tsc % numerator * denominator / numerator;
+    }
+
     /// Source: REG-120, REG-125..128.
     [[nodiscard]] constexpr auto vmx() const noexcept -> vmx_support {
         bool const whole =

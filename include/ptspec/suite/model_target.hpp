@@ -54,6 +54,44 @@ struct model_memory {
     }
 };
 
+/// The clocks of a model. Each instruction takes as many cycles as ticks of the TSC.
+struct model_clock {
+    static constexpr uint64_t cycles_of_step = 64;
+    /// Ticks of the TSC in a crystal cycle where CPUID.15H has no ratio.
+    static constexpr uint64_t other_ratio = 84;
+
+    uint64_t tsc = 0;
+
+    /// An instruction's time passes.
+    [[nodiscard]] constexpr auto step(cpu::capabilities const& caps) noexcept
+        -> engine::action::elapsed {
+        tsc += cycles_of_step;
+        return now(caps);
+    }
+    /// The clocks as they are, after an instruction's cycles.
+    [[nodiscard]] constexpr auto now(cpu::capabilities const& caps) const noexcept
+        -> engine::action::elapsed {
+        uint64_t const art = caps.has_crystal_ratio() ? caps.crystal_ticks(tsc) : tsc / other_ratio;
+        return {cycles_of_step, art, tsc};
+    }
+};
+
+/// What a processor executes in a step of a snippet, which is at `base`; `after` is the context of
+/// the next instruction.
+[[nodiscard]] constexpr auto execution_of(snippet const& code, snippet_step const& step,
+                                          uint64_t base, uint64_t cr3,
+                                          engine::execution_context after) noexcept
+    -> simulate::execution {
+    auto const instruction =
+        x86::decode({code.bytes + step.at, code.size - size_t{step.at}}).instruction;
+    bool const has_cr3 = instruction.kind == x86::instruction_class::mov_to_cr3;
+    return {.instruction = instruction,
+            .at = base + step.at,
+            .to = base + step.to,
+            .after = after,
+            .operand = has_cr3 ? cr3 : step.operand};
+}
+
 /// A modelled processor with these capabilities, and with one defect if the check shall fail.
 class model_target {
     using ctl = reg::ia32_rtit_ctl;
@@ -83,7 +121,7 @@ public:
           cpu_{caps_, memory_, {.cr3 = around.cr3}, around.code, options} {
         (void)cpu_.write(lvt::address, pmi_vector);
         // Long enough for an edge of the crystal clock, which a TMA reports.
-        clocks_.tsc = around.tsc - 9 * cycles_of_step;
+        clock_.tsc = around.tsc - 9 * model_clock::cycles_of_step;
         for (unsigned i = 0; i < 8; ++i) { tick(); }
     }
     model_target(model_target const&) = delete;
@@ -157,7 +195,7 @@ public:
     [[nodiscard]] constexpr auto execute(snippet const& code, uint64_t on, uint64_t off) noexcept
         -> snippet_run {
         tick();
-        snippet_run done{.tsc_before = clocks_.tsc};
+        snippet_run done{.tsc_before = clock_.tsc};
         go_to(snippet::enable_at);
         done.enabled = write(ctl::address, on);
         if (!done.enabled.is_done) { return done; }
@@ -168,7 +206,7 @@ public:
         tick();
         go_to(code.disable_at);
         done.disabled = write(ctl::address, off);
-        done.tsc_after = clocks_.tsc;
+        done.tsc_after = clock_.tsc;
         return done;
     }
     [[nodiscard]] constexpr auto pmi() noexcept -> bool {
@@ -211,7 +249,6 @@ public:
 private:
     using lvt = reg::ia32_x2apic_lvt_pmi;
     static constexpr uint64_t pmi_vector = 0xF0;
-    static constexpr uint64_t cycles_of_step = 64;  ///< and ticks of the TSC
     static constexpr uint32_t kept_count = access::last_pt_msr - access::first_pt_msr + 1;
 
     static constexpr auto fault() noexcept -> msr_result {
@@ -236,41 +273,21 @@ private:
     constexpr void go_to(uint16_t offset) noexcept {
         (void)cpu_.on(engine::action::sequential{around_.code + offset});
     }
-    /// Time passes.
     constexpr void tick() noexcept {
-        uint64_t const numerator = caps_.leaf_15_ebx.raw;
-        uint64_t const denominator = caps_.leaf_15_eax.raw;
-        bool const has_ratio = numerator != 0 && denominator != 0;
-        clocks_.tsc += wrong_ == defect::no_time ? 0 : cycles_of_step;
-        clocks_.art = has_ratio ? clocks_.tsc * denominator / numerator : clocks_.tsc / 84;
-        (void)cpu_.on(engine::action::elapsed{cycles_of_step, clocks_.art, clocks_.tsc});
+        (void)cpu_.on(wrong_ == defect::no_time ? clock_.now(caps_) : clock_.step(caps_));
     }
     constexpr void take(snippet const& code, snippet_step const& one) noexcept {
-        byte_view const bytes{code.bytes + one.at, code.size - size_t{one.at}};
-        auto after = cpu_.unit().state().code;
-        after.cpl = one.is_user ? 3 : 0;
-        simulate::execution const executed{.instruction = x86::decode(bytes).instruction,
-                                           .at = around_.code + one.at,
-                                           .to = around_.code + one.to,
-                                           .after = after,
-                                           .operand = operand_of(one)};
+        auto const executed = execution_of(code, one, around_.code, around_.cr3,
+                                           cpu_.unit().state().code);
         simulate::take_action(executed, [&](auto const& action) { (void)cpu_.on(action); });
     }
-    [[nodiscard]] constexpr auto operand_of(snippet_step const& one) const noexcept -> uint64_t {
-        return one.operand == 0 ? around_.cr3 : one.operand;
-    }
-
-    struct clock_values {
-        uint64_t art = 0;
-        uint64_t tsc = 0;
-    };
 
     cpu::capabilities caps_;
     model_memory memory_;
     defect wrong_;
     surroundings around_;
     simulate::fake_processor<model_memory> cpu_;
-    clock_values clocks_{};
+    model_clock clock_{};
     uint64_t kept_[kept_count] = {};
     bool is_kept_[kept_count] = {};
     bool shows_trace_en_ = false;  ///< what `keeps_trace_en` reads after XSAVES and resets

@@ -49,7 +49,6 @@ struct seen_trace {
     bool is_cut = false;       ///< ends within a packet
     bool is_too_long = false;  ///< more than `max_count` packets
     unsigned long_tnts = 0;
-    unsigned pads = 0;
 
     /// True if the packets break no rule.
     constexpr explicit operator bool() const noexcept { return broken == rule::none; }
@@ -123,7 +122,9 @@ constexpr auto value_of(packet::any_packet const& it, uint64_t ip) noexcept -> s
             if (it.kind() == kind::ovf) { in_psb_plus = false; }
         }
         switch (it.kind()) {
-            case kind::pad: ++all.pads; break;
+            case kind::pad:
+            case kind::psbend:
+            case kind::mnt: break;
             case kind::psb:
                 in_psb_plus = true;
                 all.begins_with_psb |= one.offset == 0;
@@ -142,8 +143,6 @@ constexpr auto value_of(packet::any_packet const& it, uint64_t ip) noexcept -> s
                 ++times.cyc_count;
                 times.cycles += it.as<packet::cyc>().value();
                 break;
-            case kind::psbend:
-            case kind::mnt: break;
             case kind::tnt_short:
             case kind::tnt_long: {
                 bool const is_long = it.kind() == kind::tnt_long;
@@ -214,8 +213,6 @@ inline constexpr wanted not_taken{kind::tnt_short, form::exact, true, 0};
     return {kind::mode_tsx, form::exact, true, bits};
 }
 inline constexpr wanted trace_stop{kind::tracestop, form::exact, true, 0};
-/// MODE.Exec of 64-bit code.
-inline constexpr wanted mode_64{kind::mode_exec, form::exact, true, 1};
 
 }  // namespace expected
 

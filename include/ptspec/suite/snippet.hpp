@@ -13,7 +13,6 @@ namespace ptspec::suite {
 struct snippet_step {
     uint16_t at = 0;
     uint16_t to = 0;       ///< the instruction that executes next
-    bool is_user = false;  ///< at CPL 3 afterwards
     uint64_t operand = 0;  ///< of PTWRITE
 
     friend constexpr auto operator==(snippet_step const&, snippet_step const&) -> bool = default;
@@ -25,7 +24,6 @@ enum class snippet_need : uint32_t {
     ptwrite = 1,      ///< PTWRITE: CPUID.14H.0:EBX.PTWRITE
     transaction = 2,  ///< RTM: CPUID.07H.0:EBX
     kernel = 4,       ///< CPL 0: it reads and writes CR3
-    user = 8,         ///< it enters CPL 3, and returns by a gate
 };
 
 /// Code of 64-bit mode that enables tracing, executes a body, and disables it:
@@ -48,7 +46,6 @@ struct snippet {
     uint8_t bytes[max_bytes] = {};
     uint16_t size = 0;
     uint16_t disable_at = 0;  ///< the WRMSR that disables
-    uint16_t gate_at = 0;     ///< where the gate of a user snippet leads; 0: none
     snippet_step steps[max_steps] = {};
     uint16_t step_count = 0;
     uint16_t marks[max_marks] = {};  ///< offsets that a check refers to
@@ -140,17 +137,12 @@ public:
         if (label_count_ == max_labels) { build_error::the_snippet_is_too_long(); }
         return {label_count_++};
     }
-    /// A label is here.
+    /// Gives a label the current offset.
     constexpr void bind(label here) noexcept { places_[here.number] = made_.size; }
     /// Notes the current offset in `marks`.
     constexpr void mark() noexcept {
         if (made_.mark_count == snippet::max_marks) { build_error::the_snippet_is_too_long(); }
         made_.marks[made_.mark_count++] = made_.size;
-    }
-    [[nodiscard]] constexpr auto bound_here() noexcept -> label {
-        label const made = make_label();
-        bind(made);
-        return made;
     }
 
     constexpr void nops(unsigned count) noexcept {

@@ -47,11 +47,10 @@ enum class ability : uint32_t {
     enable = 1,          ///< TraceEn may become 1
     execute = 2,         ///< `execute`
     interrupt = 4,       ///< `pmi`
-    user = 8,            ///< snippets that enter CPL 3
-    xsaves = 16,         ///< XSAVES and XRSTORS of component 8
-    reset = 32,          ///< `reset`
-    global_status = 64,  ///< 38EH, 390H and 391H may be accessed
-    model_time = 128,    ///< time passes as in `model_target`
+    xsaves = 8,          ///< XSAVES and XRSTORS of component 8
+    reset = 16,          ///< `reset`
+    global_status = 32,  ///< 38EH, 390H and 391H may be accessed
+    model_time = 64,     ///< time passes as in `model_target`
 };
 using ability_set = flag_set<ability>;
 
@@ -62,6 +61,10 @@ struct snippet_run {
     bool is_disturbed = false;  ///< an interrupt came between, or something else
     uint64_t tsc_before = 0;
     uint64_t tsc_after = 0;
+
+    [[nodiscard]] constexpr auto tsc_passed() const noexcept -> uint64_t {
+        return tsc_after - tsc_before;
+    }
 };
 
 enum class reset_kind : uint8_t { warm, cold };

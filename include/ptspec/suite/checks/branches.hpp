@@ -17,15 +17,6 @@ using expected::tip_to;
 constexpr auto mark(snippet const& code, unsigned number) noexcept -> uint64_t {
     return code.marks[number];
 }
-/// The number of expected packets, and these.
-template <unsigned Max>
-struct wanted_list {
-    wanted all[Max] = {};
-    unsigned count = 0;
-
-    constexpr void add(wanted one) noexcept { all[count++] = one; }
-};
-
 /// Traces a snippet with the usual output, and requires its packets between enabling and disabling.
 template <size_t Count, target T>
 constexpr void require_body(armed<T>& on, rule which, snippet const& code, ctl with,
@@ -239,13 +230,7 @@ struct far_transfers {
 struct dis_tnt {
     static constexpr text name = "distnt";
     static constexpr rule_list rules{"GEN-325", "REG-036"};
-    static constexpr needs need = needs::tracing()
-                                      .with(snippets::branches)
-                                      .with(
-                                          [](cpu::capabilities const& caps) {
-                                              return caps.leaf_14_0_ebx.get<ebx::TNT_DIS>();
-                                          },
-                                          "CPUID.14H.0:EBX.TNT_DIS is 0");
+    static constexpr needs need = needs::tracing().with(snippets::branches).with(features::dis_tnt);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -263,11 +248,7 @@ struct no_branch_en {
     static constexpr text name = "branchen-0";
     static constexpr rule_list rules{"GEN-029", "GEN-026", "GEN-028", "REG-040",
                                      "GEN-027", "GEN-105", "GEN-160", "PKT-140"};
-    static constexpr needs need =
-        needs::tracing()
-            .with(snippets::indirect)
-            .with([](cpu::capabilities const& caps) { return caps.leaf_14_0_ebx.get<ebx::MTC>(); },
-                  "CPUID.14H.0:EBX.MTC is 0");
+    static constexpr needs need = needs::tracing().with(snippets::indirect).with(features::mtc);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {

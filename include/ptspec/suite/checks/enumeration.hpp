@@ -85,9 +85,7 @@ struct cpuid_mentry {
 struct cpuid_crystal {
     static constexpr text name = "cpuid-leaf-15h";
     static constexpr rule_list rules{"REG-167", "PKT-301"};
-    static constexpr needs need = needs{}.with(
-        [](cpu::capabilities const& caps) { return caps.leaf_14_0_ebx.get<ebx::MTC>(); },
-        "CPUID.14H.0:EBX.MTC is 0");
+    static constexpr needs need = needs{}.with(features::mtc);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -104,9 +102,7 @@ struct cpuid_crystal {
 struct cpuid_xsaves {
     static constexpr text name = "cpuid-xsaves-component-8";
     static constexpr rule_list rules{"REG-140", "REG-141"};
-    static constexpr needs need = needs{}.with(
-        [](cpu::capabilities const& caps) { return caps.has_xsaves_state(); },
-        "CPUID.0DH.1:ECX.PT_STATE is 0");
+    static constexpr needs need = needs{}.with(features::xsaves);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {

@@ -11,15 +11,6 @@ namespace detail {
 using cr3_match = access::ia32_rtit_cr3_match;
 using reg::addr_cfg;
 
-constexpr auto has_ranges(cpu::capabilities const& caps) noexcept -> bool {
-    return caps.address_ranges() != 0;
-}
-constexpr auto has_two_ranges(cpu::capabilities const& caps) noexcept -> bool {
-    return caps.address_ranges() >= 2;
-}
-inline constexpr text no_ranges = "the processor has no address ranges";
-inline constexpr text no_two_ranges = "the processor has fewer than two address ranges";
-
 /// Sets a range to the offsets `[first, last]` of a snippet.
 template <target T>
 constexpr auto set_range(armed<T>& on, unsigned n, snippet const& code, uint64_t first,
@@ -60,10 +51,7 @@ struct cr3_filter {
     static constexpr rule_list rules{"GEN-060", "GEN-062", "REG-075", "GEN-023",
                                      "REG-057", "REG-031", "GEN-030", "GEN-024"};
     static constexpr needs need =
-        needs::tracing()
-            .with(snippets::branches)
-            .with([](cpu::capabilities const& caps) { return caps.has_cr3_filtering(); },
-                  "CPUID.14H.0:EBX.CR3FILTER is 0");
+        needs::tracing().with(snippets::branches).with(features::cr3_filter);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -96,8 +84,7 @@ struct no_filter {
     static constexpr text name = "unused-ranges";
     static constexpr rule_list rules{"GEN-081", "REG-058", "GEN-025",
                                      "GEN-083", "REG-078", "PRG-136"};
-    static constexpr needs need =
-        needs::tracing().with(snippets::areas).with(detail::has_ranges, detail::no_ranges);
+    static constexpr needs need = needs::tracing().with(snippets::areas).with(features::ranges);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -119,8 +106,7 @@ struct ip_filter {
                                      "GEN-102", "GEN-105", "GEN-031", "GEN-032", "GEN-112",
                                      "REG-058", "REG-059", "REG-078", "PKT-073", "PKT-074",
                                      "PKT-075", "GEN-340"};
-    static constexpr needs need =
-        needs::tracing().with(snippets::areas).with(detail::has_ranges, detail::no_ranges);
+    static constexpr needs need = needs::tracing().with(snippets::areas).with(features::ranges);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -145,8 +131,7 @@ struct ip_filter {
 struct range_ends {
     static constexpr text name = "range-ends";
     static constexpr rule_list rules{"GEN-080", "REG-078", "GEN-101", "GEN-100", "PKT-074"};
-    static constexpr needs need =
-        needs::tracing().with(snippets::indirect).with(detail::has_ranges, detail::no_ranges);
+    static constexpr needs need = needs::tracing().with(snippets::indirect).with(features::ranges);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -188,8 +173,7 @@ struct range_ends {
 struct empty_range {
     static constexpr text name = "empty-range";
     static constexpr rule_list rules{"GEN-082", "REG-077"};
-    static constexpr needs need =
-        needs::tracing().with(snippets::areas).with(detail::has_ranges, detail::no_ranges);
+    static constexpr needs need = needs::tracing().with(snippets::areas).with(features::ranges);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -208,8 +192,7 @@ struct empty_range {
 struct two_filters {
     static constexpr text name = "two-filter-ranges";
     static constexpr rule_list rules{"GEN-086", "GEN-081", "GEN-104"};
-    static constexpr needs need =
-        needs::tracing().with(snippets::areas).with(detail::has_two_ranges, detail::no_two_ranges);
+    static constexpr needs need = needs::tracing().with(snippets::areas).with(features::two_ranges);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -238,7 +221,7 @@ struct sequential_flow {
     static constexpr text name = "falling-through-a-range";
     static constexpr rule_list rules{"GEN-084", "GEN-083", "REG-058"};
     static constexpr needs need =
-        needs::tracing().with(snippets::falls_through).with(detail::has_ranges, detail::no_ranges);
+        needs::tracing().with(snippets::falls_through).with(features::ranges);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -266,7 +249,7 @@ struct returns_and_filter {
     static constexpr text name = "returns-and-filter";
     static constexpr rule_list rules{"GEN-135", "GEN-130", "GEN-132", "GEN-101", "GEN-100"};
     static constexpr needs need =
-        needs::tracing().with(snippets::call_leaves).with(detail::has_ranges, detail::no_ranges);
+        needs::tracing().with(snippets::call_leaves).with(features::ranges);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -298,8 +281,7 @@ struct returns_and_filter {
 struct enabled_in_range {
     static constexpr text name = "enabled-inside-a-range";
     static constexpr rule_list rules{"GEN-083", "GEN-100", "GEN-180", "GEN-183", "GEN-025"};
-    static constexpr needs need =
-        needs::tracing().with(snippets::branches).with(detail::has_ranges, detail::no_ranges);
+    static constexpr needs need = needs::tracing().with(snippets::branches).with(features::ranges);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -320,8 +302,7 @@ struct trace_stop {
     static constexpr rule_list rules{"GEN-090", "REG-068", "GEN-080", "GEN-020",
                                      "GEN-022", "PKT-160", "PKT-161", "GEN-101",
                                      "REG-056", "PRG-061", "REG-060", "GEN-089"};
-    static constexpr needs need =
-        needs::tracing().with(snippets::areas).with(detail::has_ranges, detail::no_ranges);
+    static constexpr needs need = needs::tracing().with(snippets::areas).with(features::ranges);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -377,8 +358,7 @@ struct trace_stop {
 struct trace_stop_always {
     static constexpr text name = "tracestop-without-packeten";
     static constexpr rule_list rules{"GEN-089", "GEN-085", "GEN-341", "REG-068"};
-    static constexpr needs need =
-        needs::tracing().with(snippets::areas).with(detail::has_two_ranges, detail::no_two_ranges);
+    static constexpr needs need = needs::tracing().with(snippets::areas).with(features::two_ranges);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -419,8 +399,7 @@ struct trace_stop_always {
 struct enabled_in_stop_range {
     static constexpr text name = "enabled-inside-a-tracestop-range";
     static constexpr rule_list rules{"GEN-088", "REG-068", "GEN-021"};
-    static constexpr needs need =
-        needs::tracing().with(snippets::branches).with(detail::has_ranges, detail::no_ranges);
+    static constexpr needs need = needs::tracing().with(snippets::branches).with(features::ranges);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {

@@ -17,11 +17,7 @@ inline constexpr needs pmi_needs = needs::tracing(wanted_output::topa_of_many_en
                                        .with(snippets::branches)
                                        .with(ability::global_status);
 
-constexpr auto has_preservation(cpu::capabilities const& caps) noexcept -> bool {
-    return caps.leaf_14_0_ebx.get<ebx::INJECTPSBPMI>();
-}
-inline constexpr needs preservation_needs = pmi_needs.with(has_preservation,
-                                                           "CPUID.14H.0:EBX.INJECTPSBPMI is 0");
+inline constexpr needs preservation_needs = pmi_needs.with(features::preservation);
 
 template <target T>
 constexpr auto is_pending(armed<T>& on) noexcept -> bool {
@@ -213,10 +209,8 @@ struct preservation_of_pmi {
 struct preservation_of_psb {
     static constexpr text name = "psb-preservation";
     static constexpr rule_list rules{"REG-065", "GEN-162"};
-    static constexpr needs need = needs::tracing()
-                                      .with(snippets::branches)
-                                      .with(detail::has_preservation,
-                                            "CPUID.14H.0:EBX.INJECTPSBPMI is 0");
+    static constexpr needs need =
+        needs::tracing().with(snippets::branches).with(features::preservation);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -239,12 +233,10 @@ struct preservation_of_psb {
 struct early_int {
     static constexpr text name = "topa-int-without-mentry";
     static constexpr rule_list rules{"OUT-101", "OUT-102", "PRG-126", "PRG-090"};
-    static constexpr needs need =
-        needs::tracing(wanted_output::topa)
-            .with(snippets::branches)
-            .with(ability::global_status)
-            .with([](cpu::capabilities const& caps) { return !caps.has_topa_of_many_entries(); },
-                  "CPUID.14H.0:ECX.MENTRY is 1");
+    static constexpr needs need = needs::tracing(wanted_output::topa)
+                                      .with(snippets::branches)
+                                      .with(ability::global_status)
+                                      .with(features::no_mentry);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {

@@ -140,7 +140,7 @@ struct bytes_with_filters {
     static constexpr rule_list rules{"GEN-011", "GEN-010", "GEN-101", "GEN-100", "GEN-120",
                                      "GEN-171", "GEN-236", "GEN-202", "GEN-241", "GEN-107",
                                      "PKT-058", "PKT-059", "GEN-102"};
-    static constexpr needs need = detail::kind_needs.with(detail::has_ranges, detail::no_ranges);
+    static constexpr needs need = detail::kind_needs.with(features::ranges);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {

@@ -172,9 +172,7 @@ struct mask_ptrs_values {
 struct range_values {
     static constexpr text name = "addrn-canonical";
     static constexpr rule_list rules{"REG-076", "REG-077", "REG-009"};
-    static constexpr needs need = needs{}.with(
-        [](cpu::capabilities const& caps) { return caps.address_ranges() != 0; },
-        "the processor has no address ranges");
+    static constexpr needs need = needs{}.with(features::ranges);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {

@@ -6,16 +6,6 @@
 /// PSB+ and the packets of time.
 namespace ptspec::suite::checks {
 
-namespace detail {
-
-constexpr auto has_cyc(cpu::capabilities const& caps) noexcept -> bool {
-    return caps.leaf_14_0_ebx.get<ebx::CPSB_CAM>();
-}
-inline constexpr text no_mtc = "CPUID.14H.0:EBX.MTC is 0";
-inline constexpr text no_cyc = "CPUID.14H.0:EBX.CPSB_CAM is 0";
-
-}  // namespace detail
-
 /// A trace begins with a PSB+: CBR always, PIP in a context that is traced with OS = 1, TSC and TMA
 /// where they are enabled.
 struct first_psb {
@@ -84,8 +74,7 @@ struct mtc_packets {
     static constexpr rule_list rules{"GEN-201", "GEN-203", "GEN-204", "GEN-206", "PKT-101",
                                      "PKT-102", "PKT-103", "PKT-135", "PKT-303", "GEN-170",
                                      "REG-030", "PKT-304", "PRG-134", "REG-048"};
-    static constexpr needs need =
-        needs::tracing().with(snippets::long_run).with(detail::has_mtc, detail::no_mtc);
+    static constexpr needs need = needs::tracing().with(snippets::long_run).with(features::mtc);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -95,11 +84,8 @@ struct mtc_packets {
         auto const& times = on.seen().times;
         on.require(times.tma_count != 0 && times.tma_count == times.tsc_count, "GEN-201"_rule,
                    "TMA packets", times.tsc_count, times.tma_count);
-        uint64_t const numerator = on.caps().leaf_15_ebx.raw;
-        uint64_t const denominator = on.caps().leaf_15_eax.raw;
-        uint64_t const passed = got.code.tsc_after - got.code.tsc_before;
-        if (numerator == 0 || denominator == 0) { return on.result(); }
-        uint64_t const edges = passed * denominator / numerator;
+        if (!on.caps().has_crystal_ratio()) { return on.result(); }
+        uint64_t const edges = on.caps().crystal_ticks(got.code.tsc_passed());
         on.require(times.mtc_count <= edges + 1, "GEN-203"_rule, "MTC packets", edges + 1,
                    times.mtc_count);
         // At MTCFreq 0 each edge of the crystal clock has an MTC; some may be dropped.
@@ -113,8 +99,7 @@ struct mtc_packets {
 struct mtc_without_context {
     static constexpr text name = "mtc-without-contexten";
     static constexpr rule_list rules{"GEN-204", "GEN-028", "GEN-030", "GEN-160"};
-    static constexpr needs need =
-        needs::tracing().with(snippets::long_run).with(detail::has_mtc, detail::no_mtc);
+    static constexpr needs need = needs::tracing().with(snippets::long_run).with(features::mtc);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -122,9 +107,7 @@ struct mtc_without_context {
         auto const got = on.trace(snippets::long_run, with);
         if (!got.has_run) { return on.result(); }
         on.expect_nothing("GEN-030"_rule, snippets::long_run);
-        uint64_t const numerator = on.caps().leaf_15_ebx.raw;
-        uint64_t const passed = got.code.tsc_after - got.code.tsc_before;
-        bool const is_due = numerator != 0 && passed * on.caps().leaf_15_eax.raw / numerator >= 4;
+        bool const is_due = on.caps().crystal_ticks(got.code.tsc_passed()) >= 4;
         on.require(on.seen().times.mtc_count != 0 || !is_due, "GEN-204"_rule, "MTC packets", 1, 0);
         on.require(on.seen().times.tsc_count != 0, "GEN-028"_rule, "TSC packets", 1, 0);
         return on.result();
@@ -135,20 +118,17 @@ struct mtc_without_context {
 struct mtc_periods {
     static constexpr text name = "mtc-periods";
     static constexpr rule_list rules{"PKT-102", "REG-048", "GEN-203", "PRG-134", "PKT-101"};
-    static constexpr needs need =
-        needs::tracing().with(snippets::long_run).with(detail::has_mtc, detail::no_mtc);
+    static constexpr needs need = needs::tracing().with(snippets::long_run).with(features::mtc);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
-        uint64_t const numerator = on.caps().leaf_15_ebx.raw;
         for (unsigned freq = 0; freq < 16; ++freq) {
             auto const with = on.usual_ctl().with(ctl::MTCEn{true}, ctl::MTCFreq{wrapped{freq}});
             if (!access::is_legal(on.caps(), with)) { continue; }
             auto const got = on.trace(snippets::long_run, with);
             if (!got.has_run) { return on.result(); }
-            if (numerator == 0) { continue; }
-            uint64_t const passed = got.code.tsc_after - got.code.tsc_before;
-            uint64_t const ticks = passed * on.caps().leaf_15_eax.raw / numerator;
+            if (!on.caps().has_crystal_ratio()) { continue; }
+            uint64_t const ticks = on.caps().crystal_ticks(got.code.tsc_passed());
             uint64_t const most = (ticks >> freq) + 2;
             on.require(on.seen().times.mtc_count <= most, "PKT-102"_rule, "MTC packets", most,
                        on.seen().times.mtc_count);
@@ -166,8 +146,7 @@ struct cyc_packets {
     static constexpr rule_list rules{"GEN-211", "GEN-210", "GEN-213", "GEN-214", "PKT-107",
                                      "PKT-112", "PKT-113", "REG-027", "PRG-132", "GEN-028",
                                      "PRG-133", "GEN-217", "PKT-114"};
-    static constexpr needs need =
-        needs::tracing().with(snippets::long_run).with(detail::has_cyc, detail::no_cyc);
+    static constexpr needs need = needs::tracing().with(snippets::long_run).with(features::cyc);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -177,7 +156,7 @@ struct cyc_packets {
         auto const& times = on.seen().times;
         on.require(times.cyc_count != 0, "GEN-211"_rule, "CYC packets", 1, 0);
         // No more cycles than the highest ratio of core clock and TSC allows.
-        uint64_t const passed = got.code.tsc_after - got.code.tsc_before;
+        uint64_t const passed = got.code.tsc_passed();
         on.require(times.cycles <= passed * 8 + 64, "GEN-210"_rule, "cycles", passed * 8 + 64,
                    times.cycles);
         if (on.trace(snippets::branches, with).has_run) {
@@ -191,8 +170,7 @@ struct cyc_packets {
 struct cyc_thresholds {
     static constexpr text name = "cyc-thresholds";
     static constexpr rule_list rules{"GEN-212", "PRG-130", "PKT-115", "REG-048", "PRG-131"};
-    static constexpr needs need =
-        needs::tracing().with(snippets::long_run).with(detail::has_cyc, detail::no_cyc);
+    static constexpr needs need = needs::tracing().with(snippets::long_run).with(features::cyc);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -218,8 +196,7 @@ struct resumed_trace {
     static constexpr text name = "enabled-with-packetbytecnt";
     static constexpr rule_list rules{"GEN-181", "REG-063", "PKT-141", "GEN-162",
                                      "PRG-102", "GEN-236", "PRG-042", "REG-055"};
-    static constexpr needs need =
-        needs::tracing().with(snippets::branches).with(detail::has_cyc, detail::no_cyc);
+    static constexpr needs need = needs::tracing().with(snippets::branches).with(features::cyc);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -241,8 +218,7 @@ struct resumed_trace {
 struct packet_byte_count {
     static constexpr text name = "packetbytecnt";
     static constexpr rule_list rules{"GEN-161", "GEN-165", "REG-055", "REG-061", "REG-064"};
-    static constexpr needs need =
-        needs::tracing().with(snippets::branches).with(detail::has_cyc, detail::no_cyc);
+    static constexpr needs need = needs::tracing().with(snippets::branches).with(features::cyc);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -261,11 +237,7 @@ struct packet_byte_count {
 struct psb_always {
     static constexpr text name = "psb-without-cpsb-cam";
     static constexpr rule_list rules{"REG-063", "GEN-162", "REG-055", "GEN-161"};
-    static constexpr needs need =
-        needs::tracing()
-            .with(snippets::branches)
-            .with([](cpu::capabilities const& caps) { return !detail::has_cyc(caps); },
-                  "CPUID.14H.0:EBX.CPSB_CAM is 1");
+    static constexpr needs need = needs::tracing().with(snippets::branches).with(features::no_cyc);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {

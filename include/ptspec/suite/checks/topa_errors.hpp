@@ -173,10 +173,7 @@ struct topa_needs_mentry {
     static constexpr text name = "topa-of-many-entries-without-mentry";
     static constexpr rule_list rules{"OUT-067", "OUT-068", "PRG-088", "OUT-100"};
     static constexpr needs need =
-        needs::tracing(wanted_output::topa)
-            .with(snippets::branches)
-            .with([](cpu::capabilities const& caps) { return !caps.has_topa_of_many_entries(); },
-                  "CPUID.14H.0:ECX.MENTRY is 1");
+        needs::tracing(wanted_output::topa).with(snippets::branches).with(features::no_mentry);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {

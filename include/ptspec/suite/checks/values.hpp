@@ -6,14 +6,6 @@
 /// PIP, PTW and MODE.TSX.
 namespace ptspec::suite::checks {
 
-namespace detail {
-
-constexpr auto has_mtc(cpu::capabilities const& caps) noexcept -> bool {
-    return caps.leaf_14_0_ebx.get<ebx::MTC>();
-}
-
-}  // namespace detail
-
 /// MOV CR3 has a PIP, also if CR3 does not change; so it has with BranchEn = 0.
 struct mov_to_cr3 {
     static constexpr text name = "mov-cr3";
@@ -25,7 +17,7 @@ struct mov_to_cr3 {
     static constexpr auto run(armed<T>& on) noexcept -> finding {
         wanted const all[] = {expected::taken, expected::pip_of_cr3(), expected::taken};
         detail::require_body(on, "GEN-240"_rule, snippets::paging, on.usual_ctl(), all);
-        if (!detail::has_mtc(on.caps())) { return on.result(); }
+        if (!features::mtc.is_met(on.caps())) { return on.result(); }
         auto const with = on.usual_ctl().with(ctl::BranchEn{false});
         if (!on.trace(snippets::paging, with).has_run) { return on.result(); }
         wanted const alone[] = {expected::pip_of_cr3()};
@@ -38,8 +30,7 @@ struct mov_to_cr3 {
 struct mov_cr3_outside {
     static constexpr text name = "mov-cr3-outside-a-filter-range";
     static constexpr rule_list rules{"GEN-031", "GEN-240", "PKT-083", "GEN-028"};
-    static constexpr needs need =
-        needs::tracing().with(snippets::paging).with(detail::has_ranges, detail::no_ranges);
+    static constexpr needs need = needs::tracing().with(snippets::paging).with(features::ranges);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -57,8 +48,7 @@ struct mov_cr3_outside {
 struct mov_cr3_stops {
     static constexpr text name = "mov-cr3-inside-a-tracestop-range";
     static constexpr rule_list rules{"GEN-087", "REG-068", "GEN-090", "GEN-240"};
-    static constexpr needs need =
-        needs::tracing().with(snippets::paging).with(detail::has_ranges, detail::no_ranges);
+    static constexpr needs need = needs::tracing().with(snippets::paging).with(features::ranges);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -100,7 +90,7 @@ struct ptwrite_packets {
         detail::require_body(on, "GEN-300"_rule, code, on.usual_ctl(), none);
         detail::require_body(on, "GEN-300"_rule, code, on.usual_ctl().with(ctl::FUPonPTW{true}),
                              none);
-        if (!detail::has_mtc(on.caps())) { return on.result(); }
+        if (!features::mtc.is_met(on.caps())) { return on.result(); }
         auto const alone = with.with(ctl::BranchEn{false}, ctl::FUPonPTW{true});
         if (!on.trace(code, alone).has_run) { return on.result(); }
         wanted const values[] = {
@@ -115,8 +105,7 @@ struct ptwrite_packets {
 struct ptwrite_outside {
     static constexpr text name = "ptwrite-outside";
     static constexpr rule_list rules{"GEN-300", "GEN-030", "GEN-028"};
-    static constexpr needs need =
-        needs::tracing().with(snippets::ptwrites).with(detail::has_ranges, detail::no_ranges);
+    static constexpr needs need = needs::tracing().with(snippets::ptwrites).with(features::ranges);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
@@ -169,9 +158,8 @@ struct transaction_aborts {
 struct transaction_and_filter {
     static constexpr text name = "transaction-and-filter";
     static constexpr rule_list rules{"GEN-255", "GEN-256", "GEN-257", "GEN-031", "GEN-252"};
-    static constexpr needs need = needs::tracing()
-                                      .with(snippets::aborted_transaction)
-                                      .with(detail::has_ranges, detail::no_ranges);
+    static constexpr needs need =
+        needs::tracing().with(snippets::aborted_transaction).with(features::ranges);
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
