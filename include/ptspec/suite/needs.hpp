@@ -19,7 +19,7 @@ struct feature {
 /// The features by which checks differ.
 namespace features {
 
-using ebx = reg::cpuid_14h_0_ebx;
+using pt_ebx = reg::cpuid_14h_0_ebx;
 
 template <class Field>
 [[nodiscard]] constexpr auto has(cpu::capabilities const& caps) noexcept -> bool {
@@ -30,13 +30,13 @@ template <class Field>
     return !has<Field>(caps);
 }
 
-inline constexpr feature mtc{has<ebx::MTC>, "CPUID.14H.0:EBX.MTC is 0"};
-inline constexpr feature cyc{has<ebx::CPSB_CAM>, "CPUID.14H.0:EBX.CPSB_CAM is 0"};
-inline constexpr feature no_cyc{lacks<ebx::CPSB_CAM>, "CPUID.14H.0:EBX.CPSB_CAM is 1"};
-inline constexpr feature ptwrite{has<ebx::PTWRITE>, "CPUID.14H.0:EBX.PTWRITE is 0"};
-inline constexpr feature preservation{has<ebx::INJECTPSBPMI>, "CPUID.14H.0:EBX.INJECTPSBPMI is 0"};
-inline constexpr feature dis_tnt{has<ebx::TNT_DIS>, "CPUID.14H.0:EBX.TNT_DIS is 0"};
-inline constexpr feature cr3_filter{has<ebx::CR3FILTER>, "CPUID.14H.0:EBX.CR3FILTER is 0"};
+inline constexpr feature mtc{has<pt_ebx::MTC>, "CPUID.14H.0:EBX.MTC is 0"};
+inline constexpr feature cyc{has<pt_ebx::CPSB_CAM>, "CPUID.14H.0:EBX.CPSB_CAM is 0"};
+inline constexpr feature no_cyc{lacks<pt_ebx::CPSB_CAM>, "CPUID.14H.0:EBX.CPSB_CAM is 1"};
+inline constexpr feature ptwrite{has<pt_ebx::PTWRITE>, "CPUID.14H.0:EBX.PTWRITE is 0"};
+inline constexpr feature preservation{has<pt_ebx::INJECTPSBPMI>, "CPUID.14H.0:EBX.INJECTPSBPMI is 0"};
+inline constexpr feature dis_tnt{has<pt_ebx::TNT_DIS>, "CPUID.14H.0:EBX.TNT_DIS is 0"};
+inline constexpr feature cr3_filter{has<pt_ebx::CR3FILTER>, "CPUID.14H.0:EBX.CR3FILTER is 0"};
 inline constexpr feature ranges{
     [](cpu::capabilities const& caps) { return caps.address_ranges() != 0; },
     "the processor has no address ranges"};
