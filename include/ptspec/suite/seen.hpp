@@ -109,6 +109,7 @@ constexpr auto value_of(packet::any_packet const& it, uint64_t ip) noexcept -> s
     };
     trace::reader reader{bytes, {.sync = false}};
     bool in_psb_plus = false;
+    bool is_first = true;  // but for PADs
     for (auto one = reader.next(); one; one = reader.next()) {
         if (one.what != trace::item_type::packet) { continue; }
         auto const& it = one.packet;
@@ -127,7 +128,7 @@ constexpr auto value_of(packet::any_packet const& it, uint64_t ip) noexcept -> s
             case kind::mnt: break;
             case kind::psb:
                 in_psb_plus = true;
-                all.begins_with_psb |= one.offset == 0;
+                all.begins_with_psb |= is_first;
                 if (all.psb_count++ == 0) { all.first_psb.begin(one.offset); }
                 break;
             case kind::tsc:
@@ -158,6 +159,7 @@ constexpr auto value_of(packet::any_packet const& it, uint64_t ip) noexcept -> s
                 if (!in_psb_plus) { add(detail::value_of(it, one.ip)); }
                 break;
         }
+        is_first &= it.kind() == kind::pad;
     }
     return all;
 }

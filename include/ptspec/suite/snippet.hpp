@@ -62,7 +62,7 @@ namespace build_error {
 
 void the_snippet_is_too_long();
 /// A conditional branch to the next instruction: taken and not taken lead to the same place.
-void a_taken_branch_must_go_elsewhere();
+void a_conditional_branch_must_go_elsewhere();
 
 }  // namespace build_error
 
@@ -287,10 +287,8 @@ private:
                 case what::pop: --depth; break;
                 case what::jz:
                 case what::jnz:
-                    if (zf == (one.kind == what::jz)) {
-                        if (target == at) { build_error::a_taken_branch_must_go_elsewhere(); }
-                        at = target;
-                    }
+                    if (target == at) { build_error::a_conditional_branch_must_go_elsewhere(); }
+                    if (zf == (one.kind == what::jz)) { at = target; }
                     add_step(one, at);
                     break;
                 case what::call:

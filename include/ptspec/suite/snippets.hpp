@@ -36,14 +36,15 @@ inline constexpr snippet many_conditionals = [] {
     assembler a;
     a.set_zf();
     for (unsigned i = 0; i < 47; ++i) {
-        auto const next = a.make_label();
+        auto const to = a.make_label();
         if (i % 3 == 2) {
-            a.jnz(next);
+            a.bind(to);
+            a.jnz(to);
         } else {
-            a.jz(next);
+            a.jz(to);
             a.traps(1);
+            a.bind(to);
         }
-        a.bind(next);
     }
     return a.finish();
 }();
