@@ -34,7 +34,8 @@ inline constexpr feature mtc{has<pt_ebx::MTC>, "CPUID.14H.0:EBX.MTC is 0"};
 inline constexpr feature cyc{has<pt_ebx::CPSB_CAM>, "CPUID.14H.0:EBX.CPSB_CAM is 0"};
 inline constexpr feature no_cyc{lacks<pt_ebx::CPSB_CAM>, "CPUID.14H.0:EBX.CPSB_CAM is 1"};
 inline constexpr feature ptwrite{has<pt_ebx::PTWRITE>, "CPUID.14H.0:EBX.PTWRITE is 0"};
-inline constexpr feature preservation{has<pt_ebx::INJECTPSBPMI>, "CPUID.14H.0:EBX.INJECTPSBPMI is 0"};
+inline constexpr feature preservation{has<pt_ebx::INJECTPSBPMI>,
+                                      "CPUID.14H.0:EBX.INJECTPSBPMI is 0"};
 inline constexpr feature dis_tnt{has<pt_ebx::TNT_DIS>, "CPUID.14H.0:EBX.TNT_DIS is 0"};
 inline constexpr feature cr3_filter{has<pt_ebx::CR3FILTER>, "CPUID.14H.0:EBX.CR3FILTER is 0"};
 inline constexpr feature ranges{
