@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The PVH entry point: 32-bit protected mode without paging, EBX holds the address of the start
-// info. Maps the first GB of memory to itself, enters 64-bit mode and calls machine_main.
+// info. Maps the first 4 GB of memory to itself, enters 64-bit mode and calls machine_main.
 
 .section .note.pvh, "a", @note
         .balign 4
@@ -15,16 +15,19 @@ start:
         cld
         mov     $stack_top, %esp
 
-        // Tables: one entry each, and 512 pages of 2 MB. Present, writable; large.
+        // Tables: one entry, four, and 2048 pages of 2 MB. Present, writable; large.
         movl    $(third_level + 3), fourth_level
-        movl    $(second_level + 3), third_level
+        movl    $(second_level + 0x0003), third_level
+        movl    $(second_level + 0x1003), third_level + 8
+        movl    $(second_level + 0x2003), third_level + 16
+        movl    $(second_level + 0x3003), third_level + 24
         xor     %ecx, %ecx
 1:      mov     %ecx, %eax
         shl     $21, %eax
         or      $0x83, %eax
         mov     %eax, second_level(, %ecx, 8)
         inc     %ecx
-        cmp     $512, %ecx
+        cmp     $2048, %ecx
         jne     1b
 
         mov     $fourth_level, %eax
@@ -65,8 +68,8 @@ gdt_register:
         .balign 4096
 fourth_level:   .skip 4096
 third_level:    .skip 4096
-second_level:   .skip 4096
-        .skip 0x10000
+second_level:   .skip 4 * 4096
+        .skip 0x40000
 stack_top:
 
 .section .note.GNU-stack, "", @progbits

@@ -9,8 +9,9 @@
 Two objects for x86-64: every inline function of ptspec.hpp that is no template, which the compiler
 emits although nothing calls it, and tests/firmware/templates.cpp, which calls the templates. They
 must not have undefined symbols except the four that every freestanding implementation provides,
-instructions that use SSE or x87, static initialisers, or variables. With tests/firmware/memory.cpp,
-which defines the four symbols, they must link to a complete program.
+instructions that use SSE or x87, static initialisers, or variables. With
+examples/check_machine/memory.cpp, which defines the four symbols, they must link to a complete
+program.
 
 Functions of build_error are never defined. What calls one, also through other functions, must be in
 a namespace `detail`: consteval functions call it.
@@ -30,7 +31,7 @@ from firmware_objects import FIRMWARE, ROOT, compile_to, output_of
 
 HEADER = ROOT / "include" / "ptspec" / "ptspec.hpp"
 TEMPLATES = FIRMWARE / "templates.cpp"
-MEMORY = FIRMWARE / "memory.cpp"
+MEMORY = ROOT / "examples/check_machine/memory.cpp"
 FLAGS = ["-mgeneral-regs-only"]
 PROVIDED = {"memcpy", "memmove", "memset", "memcmp"}
 

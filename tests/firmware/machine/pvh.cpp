@@ -3,7 +3,8 @@
 // point, in 32-bit protected mode; start.S leads to 64-bit mode and calls `machine_main`.
 
 #include "program.hpp"
-#include "x86.hpp"
+
+#include "../../../examples/check_machine/pc.hpp"
 
 namespace {
 

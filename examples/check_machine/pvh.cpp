@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSL-1.0
+
+// The suite as a machine without firmware and operating system: an emulator or a hypervisor starts
+// the image by its PVH entry point; start.S leads to 64-bit mode and calls `machine_main`. The
+// report goes to the first serial port; options are the command line.
+
+#include "system.hpp"
+
+#include <stdint.h>
+
+namespace {
+
+using namespace ptspec;
+using machine::serial_port;
+
+constexpr uint16_t com1 = 0x3F8;
+
+[[noreturn]] void end(bool passed) {
+    machine::exit_emulator(passed);
+    while (true) { asm volatile("cli; hlt"); }
+}
+
+struct unexpected_exception {
+    [[noreturn]] static void end(unsigned vector) {
+        serial_port const console{com1};
+        console.print("# FAILED: exception ");
+        print::decimal(vector, [&](text piece) { console.print(piece); });
+        console.print("\n");
+        ::end(false);
+    }
+};
+
+template <unsigned Vector>
+[[gnu::interrupt]] void on_exception(machine::interrupt_frame*) {
+    unexpected_exception::end(Vector);
+}
+
+constexpr unsigned exceptions = 32;
+machine::gate gates[exceptions];
+
+template <size_t... Vector>
+void load_idt(index_list<Vector...>) {
+    ((gates[Vector] = machine::gate{reinterpret_cast<uintptr_t>(on_exception<Vector>)}), ...);
+    machine::table_register const idtr{sizeof gates - 1, reinterpret_cast<uintptr_t>(gates)};
+    asm volatile("lidt %0" : : "m"(idtr));
+}
+
+/// No interrupt comes from the two 8259s, which nothing has initialised.
+void mask_devices() {
+    machine::out_8(0x21, 0xFF);
+    machine::out_8(0xA1, 0xFF);
+}
+
+/// The head of what the loader describes, hvm_start_info of Xen's PVH interface.
+struct start_info {
+    uint32_t magic;
+    uint32_t version;
+    uint32_t flags;
+    uint32_t module_count;
+    uint64_t modules;
+    uint64_t command_line;
+};
+constexpr uint32_t start_info_magic = 0x336E'C578;
+
+constexpr uint64_t given_bytes = check_machine::pc_memory::pages * 4096UL;
+alignas(given_bytes) uint8_t given[given_bytes];
+alignas(4096) uint8_t code[4096];
+
+}  // namespace
+
+extern "C" [[noreturn]] void machine_main(start_info const* from) {
+    load_idt(make_index_list<exceptions>{});
+    mask_devices();
+    serial_port const console{com1};
+    text words;
+    if (from->magic == start_info_magic && from->command_line != 0) {
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses are physical ones
+        auto const* const line = reinterpret_cast<char const*>(from->command_line);
+        size_t size = 0;
+        while (line[size] != '\0') { ++size; }
+        words = {line, size};
+    }
+    check_machine::pc_memory const memory{
+        {{reinterpret_cast<uintptr_t>(given)}, given, check_machine::pc_memory::pages}, code};
+    auto print = [&](text piece) { console.print(piece); };
+    end(check_machine::run<unexpected_exception>(memory, words, print, [](text) { return false; }));
+}
