@@ -14,8 +14,10 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "checks"))
+import observable
+
 PT_SUITE = sys.argv.pop(1)
-SPEC = pathlib.Path(__file__).resolve().parents[1] / "spec"
 
 
 def run(*arguments, status=0, error=""):
@@ -72,15 +74,21 @@ class Run(unittest.TestCase):
         run("--as-preset", "P-NONE", "--only", "topa-stop", status=3)
 
     def test_a_dangerous_check_runs_if_it_is_named(self):
-        self.assertIn("# SKIP dangerous\n", run("--runs", "1", "--only", "topa-beyond-maxphyaddr",
-                                                status=3))
-        self.assertNotIn("SKIP", run("--runs", "1", "--only", "topa-stop", "--dangerous",
-                                     "topa-beyond-maxphyaddr"))
+        name = "topa-beyond-maxphyaddr"
+        self.assertIn("# SKIP dangerous\n", run(
+            "--runs", "1", "--only", name, status=3,
+            error=f"pt_suite: {name} is dangerous; it runs with --dangerous {name}\n"))
+        self.assertNotIn("SKIP", run("--runs", "1", "--only", "topa-stop", "--dangerous", name))
+        self.assertNotIn("SKIP", run("--runs", "1", "--only", name, "--dangerous", name))
 
     def test_json_has_the_findings(self):
         first, *lines = [json.loads(line) for line in run("--json", "--runs", "1").splitlines()]
-        self.assertEqual(first, {"pt_suite": 1, "target": "model Skylake-X"})
+        self.assertEqual(first, {"pt_suite": 1, "target": "model Skylake-X",
+                                 "policy": "faults"})
         self.assertGreater(len(lines), 130)
+        ignoring = run("--json", "--runs", "1", "--defect", "accepts_all", status=1)
+        self.assertEqual(ignoring.splitlines()[0],
+                         '{"pt_suite":1,"target":"model Skylake-X","policy":"ignores"}')
         for one in lines:
             self.assertEqual(set(one), {"check", "rule", "outcome", "detail", "msr", "wrote",
                                         "expected", "seen"})
@@ -105,6 +113,19 @@ class Files(unittest.TestCase):
         self.assertIn("not ok 1 - topa-int PRG-063 # TO" "DO no interrupts here \n", lines)
         run(*only, "--expect", path, status=1,
             error="pt_suite: a waiver is not needed: topa-int PRG-063\n")
+        other = self.file("x", "topa-int PRG-064 another rule\n")
+        run(*only, "--defect", "no_interrupt", "--expect", other, status=1,
+            error="pt_suite: a waiver is not needed: topa-int PRG-064\n")
+
+    def test_a_waiver_is_not_judged_if_its_check_does_not_run(self):
+        path = self.file("w", "topa-int PRG-063 no interrupts here\nctl-topa REG-024 wrong\n")
+        said = "pt_suite: waivers whose check did not run: "
+        run("--only", "topa-stop", "--runs", "1", "--expect", path, error=said + "2\n")
+        run("--only", "topa-int", "--runs", "1", "--defect", "no_interrupt", "--expect", path,
+            error=said + "1\n")
+        lines = run("--only", "topa-int", "--as-preset", "P-NONE", "--expect", path, status=3,
+                    error=said + "2\n")
+        self.assertIn("# SKIP", lines)
 
     def test_a_wrong_waiver_is_refused(self):
         refuse("--expect", self.file("a", "no-such OUT-082 reason\n"),
@@ -137,6 +158,8 @@ class Errors(unittest.TestCase):
         refuse("--only", "nothing", error="no check 'nothing'; --list prints them")
         refuse("--skip", "nothing", error="no check 'nothing'; --list prints them")
         refuse("--dangerous", "nothing", error="no check 'nothing'; --list prints them")
+        refuse("--dangerous", "topa-stop",
+               error="the check 'topa-stop' is not dangerous; --only runs it")
         refuse("--defect", "none", error="no defect 'none'; --help lists them")
         refuse("--as-kind", "pentium", error="no kind 'pentium'; --help lists them")
         refuse("--as-preset", "Z80", error="no processor 'Z80'; what_if --help lists them")
@@ -148,29 +171,24 @@ class Errors(unittest.TestCase):
 class Observable(unittest.TestCase):
     """tests/spec/observable.csv: what the suite can ask of each rule."""
 
-    def test_it_has_the_checks_of_each_rule(self):
-        checks = {}
-        for line in run("--list", "--json").splitlines():
-            one = json.loads(line)
-            for rule in one["rules"].split():
-                checks.setdefault(rule, []).append(one["check"])
-        with open(SPEC / "observable.csv", newline="") as file:
-            rows = list(csv.DictReader(file))
-        catalogue = set()
-        for page in SPEC.glob("*.md"):
-            catalogue |= set(re.findall(r"^(?:- |\*\*)((?:REG|OUT|PKT|GEN|PRG)-\d\d\d)\b",
-                                        page.read_text(), re.M))
-        self.assertEqual([row["rule"] for row in rows], sorted(catalogue))
-        for row in rows:
-            with self.subTest(row["rule"]):
-                self.assertEqual(row["checks"].split(), checks.get(row["rule"], []))
-                self.assertNotEqual(bool(row["checks"]), bool(row["why not"]))
+    def test_it_is_what_observable_py_writes(self):
+        with open(observable.PATH, newline="") as file:
+            head, *rows = map(tuple, csv.reader(file))
+        self.assertEqual(head, observable.COLUMNS)
+        made = list(observable.rows(PT_SUITE, {row[0]: row[-1] for row in rows}))
+        for row, expected in zip(rows, made):
+            with self.subTest(row[0]):
+                self.assertEqual(row, expected)
+                self.assertNotEqual(bool(row[1]), bool(row[-1]))
+        self.assertEqual(len(rows), len(made))
         families = {}
-        for rule in checks:
-            families[rule[:3]] = families.get(rule[:3], 0) + 1
-        self.assertLessEqual(set(checks), catalogue)
+        for rule, checks, *_ in rows:
+            families[rule[:3]] = families.get(rule[:3], 0) + bool(checks)
         for family, least in (("GEN", 95), ("OUT", 50), ("REG", 85), ("PRG", 20)):
             self.assertGreaterEqual(families[family], least)
+        asked = {rule for one in observable.lines_of(PT_SUITE, "--list", "--json")
+                 for rule in one["rules"].split()}
+        self.assertEqual(asked, {row[0] for row in rows if row[1]})
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ checks on another one: include/ptspec/suite/README.md.
                        frozen_pointers, no_interrupt, other_cpuid, wild_cpuid, keeps_trace_en,
                        no_time
   --expect FILE        waive broken rules: lines CHECK RULE REASON; # begins a comment. A waiver
-                       that is not needed is an error of its own
+                       whose check runs and does not break the rule is an error of its own
   --json               print JSON, one object a line: the report
   --list               print the checks: name, rules, output scheme, danger
   --compare            print where the outcomes of two reports differ
@@ -88,6 +88,17 @@ auto checked_name(std::string name) -> std::string {
     if (!is_check(name)) {
         throw tool::failure{"no check " + tool::quoted(name) + "; --list prints them"};
     }
+    return name;
+}
+/// A check that --dangerous may name.
+auto dangerous_name(std::string name) -> std::string {
+    name = checked_name(std::move(name));
+    suite::for_each_check([&]<class Check>(text) {
+        if (name == string_of(Check::name) && !Check::need.is_dangerous) {
+            throw tool::failure{"the check " + tool::quoted(name) +
+                                " is not dangerous; --only runs it"};
+        }
+    });
     return name;
 }
 auto has(std::vector<std::string> const& all, std::string const& name) -> bool {
@@ -189,6 +200,10 @@ public:
         suite::for_each_check([&]<class Check>(text) {
             auto const check = string_of(Check::name);
             if (!is_asked(check)) { return; }
+            if (Check::need.is_dangerous && has(asked_.only, check) &&
+                !has(asked_.dangerous, check)) {
+                tool::print_error(check + " is dangerous; it runs with --dangerous " + check);
+            }
             // Each check has a processor after a cold reset.
             std::vector<std::uint8_t> bytes(pages * suite::given_memory::page_bytes);
             suite::model_target target{modelled, options, bytes.data(), pages, asked_.wrong};
@@ -209,10 +224,20 @@ private:
         if (has(asked_.skip, check)) { return false; }
         return asked_.only.empty() || has(asked_.only, check) || has(asked_.dangerous, check);
     }
+    /// True if a check ran and says whether its rules hold.
+    [[nodiscard]] auto is_decided(std::string const& check) const -> bool {
+        for (auto const& one : results_) {
+            if (one.check != check) { continue; }
+            auto const what = one.found.what;
+            return what == suite::outcome::holds || what == suite::outcome::broken ||
+                   what == suite::outcome::observed;
+        }
+        return false;
+    }
     auto print(std::string const& name, suite::absence_policy absent) -> int {
         tool::output out;
         if (asked_.as_json) {
-            out.write(json_head(name));
+            out.write(json_head(name, absent));
         } else {
             out.write("TAP version 14\n1.." + std::to_string(results_.size()) + '\n');
         }
@@ -232,10 +257,18 @@ private:
                          what == suite::outcome::error);
             out.write(asked_.as_json ? json_line(one) : tap_line(one, ++number, waived));
         }
+        unsigned not_asked = 0;
         for (auto const& one : waivers_) {
             if (one.is_used) { continue; }
+            if (!is_decided(one.check)) {
+                ++not_asked;
+                continue;
+            }
             is_wrong = true;
             tool::print_error("a waiver is not needed: " + one.check + ' ' + one.id);
+        }
+        if (not_asked != 0) {
+            tool::print_error("waivers whose check did not run: " + std::to_string(not_asked));
         }
         if (!asked_.as_json) {
             if (absent == suite::absence_policy::ignores) {
@@ -295,7 +328,7 @@ auto run_tool(tool::command_line& line) -> int {
         } else if (line.is("--skip")) {
             asked.skip.push_back(checked_name(line.value()));
         } else if (line.is("--dangerous")) {
-            asked.dangerous.push_back(checked_name(line.value()));
+            asked.dangerous.push_back(dangerous_name(line.value()));
         } else if (line.is("--runs")) {
             asked.runs = number_of(line.value());
         } else if (line.is("--defect")) {

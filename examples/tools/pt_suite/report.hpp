@@ -6,7 +6,7 @@
 #include "../common/json.hpp"
 #include "../common/tool.hpp"
 
-#include <ptspec/suite/finding.hpp>
+#include <ptspec/suite/run.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -119,10 +119,11 @@ inline auto tap_line(result const& one, unsigned number, waiver const* waived) -
 /// The version of the reports that --json writes and --compare reads.
 inline constexpr unsigned report_version = 1;
 
-inline auto json_head(std::string const& target) -> std::string {
+inline auto json_head(std::string const& target, suite::absence_policy absent) -> std::string {
     std::string line = "{\"pt_suite\":" + std::to_string(report_version) + ",\"target\":";
     json::append_json_string(line, target);
-    return line + "}\n";
+    return line + ",\"policy\":\"" +
+           (absent == suite::absence_policy::ignores ? "ignores" : "faults") + "\"}\n";
 }
 inline auto json_line(result const& one) -> std::string {
     std::string line = "{\"check\":";
