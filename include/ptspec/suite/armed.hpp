@@ -17,7 +17,7 @@ using access::ia32_rtit_output_base;
 using access::ia32_rtit_output_mask_ptrs;
 using access::ia32_rtit_status;
 
-/// What a snippet left.
+/// The MSRs after a snippet has run.
 struct traced {
     bool has_run = false;  ///< false: a WRMSR faulted, or the snippet was not executed
     snippet_run code{};
@@ -107,7 +107,7 @@ public:
 
     // -------------------------------------------------------------------------- what was found
 
-    /// Finds a rule broken unless `holds`. The first one counts.
+    /// If `holds` is false the finding is that the rule is broken. Only the first one is kept.
     constexpr void require(bool holds, rule which, text detail, uint64_t expected = 0,
                            uint64_t seen = 0, msr_index msr = {}, uint64_t wrote = 0) noexcept {
         if (!holds && found_.what != outcome::broken) {
@@ -549,7 +549,7 @@ private:
                 return false;
             }
             if (enables && !is_on && caps_.has_output_msrs()) {
-                // What the target holds counts, not what was written.
+                // The target may hold other values than were written.
                 output.base = {it_.read(ia32_rtit_output_base::address).value};
                 output.mask_ptrs = {it_.read(ia32_rtit_output_mask_ptrs::address).value};
             }

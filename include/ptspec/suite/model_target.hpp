@@ -6,11 +6,11 @@
 #include <ptspec/suite/target.hpp>
 #include <ptspec/x86/decode.hpp>
 
-/// Targets that are models: a processor that obeys all rules, and dead ones that prove that a check
-/// can fail.
+/// Targets that are models: a processor that obeys all rules, and models with a defect, which prove
+/// that a check can fail.
 namespace ptspec::suite {
 
-/// What is wrong with a model.
+/// How a model breaks the rules.
 enum class defect : uint8_t {
     none,
     accepts_all,      ///< no access faults, and what was written reads back

@@ -6,7 +6,7 @@
 #include <ptspec/suite/model_target.hpp>
 #include <ptspec/suite/run.hpp>
 
-/// Proofs about checks: each holds on the model of a processor, and fails on a dead one.
+/// Proofs about checks: each holds on the model of a processor, and fails on a model with a defect.
 namespace ptspec::suite {
 
 namespace detail {
@@ -46,7 +46,7 @@ template <class C>
     return false;
 }
 
-/// True if a dead target breaks a check, by one of its rules.
+/// True if a check finds one of its rules broken on a model with a defect.
 template <class C>
 [[nodiscard]] constexpr auto has_teeth() noexcept -> bool {
     for (auto const& caps : detail::proof_processors().list) {

@@ -226,8 +226,8 @@ struct trace_difference {
     seen_packet seen{};  ///< `kind::none`: it ends before
 };
 
-/// Compares the packets of a trace, from number `first` on, with what is expected. `base` is the
-/// address of the snippet. A MODE.Exec of 64-bit code may precede TIP.PGE, and a RET that is
+/// Compares all packets of a trace with what is expected. `base` is the address of the snippet, and
+/// `cr3` the value of CR3. A MODE.Exec of 64-bit code may precede TIP.PGE, and a RET that is
 /// expected to be compressed may not be: `uncompressed` counts these.
 ///
 /// Source: GEN-130, GEN-236.

@@ -3,7 +3,7 @@
 
 #include <ptspec/suite/checks/legality.hpp>
 
-/// What CPUID enumerates, by itself.
+/// Whether the values that CPUID enumerates agree with each other.
 namespace ptspec::suite::checks {
 
 /// Leaf 14H exists where CPUID.07H.0:EBX says that Intel PT does, and has an output scheme.

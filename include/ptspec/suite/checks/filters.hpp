@@ -348,7 +348,6 @@ struct trace_stop {
                                  expected::pgd(area(7)),
                                  expected::trace_stop};
         on.expect("GEN-090"_rule, code, direct);
-        // A branch that is not taken does not enter.
         return on.result();
     }
 };

@@ -24,7 +24,7 @@ constexpr auto is_pending(armed<T>& on) noexcept -> bool {
     auto const got = on.read(global_status::address);
     return got.is_done && (got.value & topa_pmi) != 0;
 }
-/// Clears bit 55 of IA32_PERF_GLOBAL_STATUS, and forgets PMIs.
+/// Clears bit 55 of IA32_PERF_GLOBAL_STATUS, and calls `pmi`: an earlier PMI does not count then.
 template <target T>
 constexpr void clear_pmi(armed<T>& on) noexcept {
     (void)on.write(global_reset::address, topa_pmi);
@@ -45,8 +45,8 @@ inline constexpr entry with_stop_and_int = with_int.with(entry::STOP{true});
 
 }  // namespace detail
 
-/// A full region with INT sets bit 55 of IA32_PERF_GLOBAL_STATUS and raises a PMI; output goes on.
-/// Writing 1 to bit 55 of 390H clears it.
+/// A full region with INT sets bit 55 of IA32_PERF_GLOBAL_STATUS and raises a PMI; output continues
+/// in the next region. Writing 1 to bit 55 of 390H clears it.
 struct topa_int {
     static constexpr text name = "topa-int";
     static constexpr rule_list rules{"OUT-082", "OUT-084", "REG-203", "REG-204", "PRG-063",
@@ -131,7 +131,7 @@ struct topa_two_ints {
     static constexpr auto run(armed<T>& on) noexcept -> finding {
         auto const first = detail::fill(on, detail::with_int, detail::topa_ctl(on));
         if (!first.has_run) { return on.result(); }
-        // Again, without taking the first.
+        // The region fills a second time before the first PMI is taken.
         if (!detail::set_position(on, 0, 4076)) { return on.result(); }
         auto const second = on.run(snippets::branches, detail::topa_ctl(on));
         if (!second.has_run) { return on.result(); }

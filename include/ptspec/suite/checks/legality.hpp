@@ -202,7 +202,7 @@ struct range_values {
     }
 };
 
-/// What was accepted reads back, in each MSR by itself.
+/// Each MSR keeps its value while the others are written.
 struct storage {
     static constexpr text name = "msrs-are-separate";
     static constexpr rule_list rules{"REG-018", "REG-080", "REG-003", "REG-015"};

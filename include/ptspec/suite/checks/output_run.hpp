@@ -24,9 +24,9 @@ constexpr void require_branches(armed<T>& on, rule which) noexcept {
     on.expect_body(which, snippets::branches, body);
 }
 
-/// Runs `snippets::branches`, and requires that its bytes went along a path: through all of each
-/// stretch but the last, which has the position where the output MSRs end. `base` and `index` are
-/// those of OUTPUT_BASE and MaskOrTableOffset then; the offset counts from `region`.
+/// Runs `snippets::branches`, and requires that its bytes went along a path: they fill each stretch
+/// but the last, where OutputOffset counts from its first byte. `base` and `index` are OUTPUT_BASE
+/// and MaskOrTableOffset after the run.
 template <size_t Count, target T>
 constexpr void follow(armed<T>& on, rule which, ctl with, stretch const (&path)[Count],
                       uint64_t base, uint64_t index) noexcept {
