@@ -18,7 +18,7 @@ enum class defect : uint8_t {
     reads_zero,       ///< each RDMSR returns 0
     stores_nothing,   ///< no byte of trace is stored, but the output MSRs advance
     traces_nothing,   ///< no instruction of a snippet has a packet
-    never_stops,      ///< END, STOP, INT, TraceStop and errors of entries are ignored
+    never_stops,      ///< STOP, INT and reserved bits of entries are ignored, and TraceStop
     frozen_pointers,  ///< the output MSRs read as they were written
     no_interrupt,     ///< no PMI, and IA32_PERF_GLOBAL_STATUS is 0
     other_cpuid,      ///< CPUID enumerates no optional feature
@@ -39,7 +39,10 @@ struct model_memory {
     [[nodiscard]] constexpr auto load(uint64_t address) noexcept -> port_value {
         if (!given.has(address, 8)) { return {true, 0}; }
         uint64_t word = load_le64(given.bytes + (address - given.base.value));
-        if (wrong == defect::never_stops) { word &= ~uint64_t{0xC3E} | 0x3C0; }
+        if (wrong == defect::never_stops) {
+            topa::entry const right{word & ~topa::entry::reserved_mask()};
+            word = right.with(topa::entry::INT{false}, topa::entry::STOP{false}).raw;
+        }
         return {true, word};
     }
     [[nodiscard]] constexpr auto store(uint64_t address, byte_view stored) noexcept -> size_t {
@@ -173,7 +176,9 @@ public:
             return {.is_done = true, .value = kept_[number]};
         }
         if (wrong_ == defect::frozen_pointers && is_output(index)) { value = kept_[number]; }
-        if (shows_trace_en_ && index == ctl::address) { value |= 1; }
+        if (shows_trace_en_ && index == ctl::address) {
+            value = ctl{value}.with(ctl::TraceEn{true}).raw;
+        }
         if (wrong_ == defect::reads_zero) { value = 0; }
         if (wrong_ == defect::no_interrupt && !is_pt) { value = 0; }
         if (wrong_ == defect::accepts_all && is_pt) { return {.is_done = true, .value = value}; }
@@ -263,7 +268,11 @@ private:
         -> uint64_t {
         if (index != ctl::address) { return value; }
         if (wrong_ == defect::never_stops) {
-            value &= ~uint64_t{0x2222'0000'0000};  // no TraceStop ranges
+            for (unsigned n = 0; n < reg::ia32_rtit_addr::count; ++n) {
+                if (access::use_of_range(ctl{value}, n) == reg::addr_cfg::trace_stop) {
+                    value &= ~(ptspec::detail::field_mask<ctl::ADDR0_CFG> << 4 * n);
+                }
+            }
         }
         if (wrong_ == defect::no_time) {
             value = ctl{value}.with(ctl::TSCEn{false}, ctl::MTCEn{false}, ctl::CYCEn{false}).raw;

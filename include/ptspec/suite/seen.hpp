@@ -240,7 +240,7 @@ struct trace_difference {
         wanted const& one = all[i];
         seen_packet want{one.kind, one.has_ip, one.value};
         if (one.how == wanted::form::at_offset) { want.value += base; }
-        if (one.how == wanted::form::cr3) { want.value = cr3 & (low_bits(52) & ~low_bits(5)); }
+        if (one.how == wanted::form::cr3) { want.value = cr3 & packet::pip::CR3::address_mask; }
         if (one.how == wanted::form::compressed) { want.value = 1; }
         if (want.kind == kind::tip_pge && at < trace.count &&
             trace.packets[at] == seen_packet{kind::mode_exec, true, 1}) {

@@ -9,12 +9,48 @@ namespace ptspec::suite::checks {
 
 namespace detail {
 
+/// Values of IA32_RTIT_STATUS.
+inline constexpr status stopped = status{}.with(status::Stopped{true});
+inline constexpr status error = status{}.with(status::Error{true});
+
+/// True for IA32_RTIT_CR3_MATCH and the MSRs of address ranges, which only software changes.
+constexpr auto is_of_filters(msr_index index) noexcept -> bool {
+    return index.value >= access::ia32_rtit_cr3_match::address;
+}
+/// A legal value for such an MSR that no other one has.
+constexpr auto own_value(msr_index index) noexcept -> uint64_t {
+    return uint64_t{index.value} << 12;
+}
+/// Calls `take` with each of these MSRs that the processor has.
+constexpr void for_each_of_filters(cpu::capabilities const& caps, auto take) noexcept {
+    for (access::pt_msr const& msr : access::pt_msrs) {
+        if (is_of_filters(msr.index) && access::exists(caps, msr.index)) { take(msr); }
+    }
+}
+/// Sets each of them to its own value. False if that failed.
+template <target T>
+constexpr auto set_own_values(armed<T>& on) noexcept -> bool {
+    bool is_set = true;
+    for_each_of_filters(on.caps(), [&](access::pt_msr const& msr) {
+        is_set = is_set && on.set(msr.index, own_value(msr.index));
+    });
+    return is_set;
+}
+
 constexpr auto with_trace_en(ctl value) noexcept -> ctl { return value.with(ctl::TraceEn{true}); }
+constexpr auto without_trace_en(ctl value) noexcept -> ctl {
+    return value.with(ctl::TraceEn{false});
+}
 
 /// Sets TraceEn with the usual output. False if that failed.
 template <target T>
 constexpr auto enable(armed<T>& on, ctl value) noexcept -> bool {
     return on.set_usual_output() && on.set(ctl::address, with_trace_en(value).raw);
+}
+/// TraceEn as RDMSR returns it.
+template <target T>
+constexpr auto is_trace_en(armed<T>& on) noexcept -> bool {
+    return ctl{on.read(ctl::address).value}.get<ctl::TraceEn>();
 }
 template <target T>
 constexpr auto status_of(armed<T>& on) noexcept -> status {
@@ -45,7 +81,7 @@ struct locked_while_tracing {
             on.refuses("REG-004"_rule, msr.index, access::value_of(on.state(), msr.index));
             if (msr.index == status::address) {
                 on.refuses("REG-004"_rule, msr.index, 0);
-                on.refuses("REG-004"_rule, msr.index, 7);
+                on.refuses("REG-004"_rule, msr.index, status::write_ignored_mask());
             } else if (msr.index == ia32_rtit_output_base::address) {
                 on.refuses("REG-004"_rule, msr.index, on.page(armed<T>::second_table));
             } else if (msr.index != ia32_rtit_output_mask_ptrs::address) {
@@ -64,12 +100,7 @@ struct readable_while_tracing {
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
-        if (!on.set_usual_output()) { return on.result(); }
-        for (access::pt_msr const& msr : access::pt_msrs) {
-            if (is_plain(msr.index) && access::exists(on.caps(), msr.index)) {
-                if (!on.set(msr.index, uint64_t{msr.index.value} << 12)) { return on.result(); }
-            }
-        }
+        if (!on.set_usual_output() || !detail::set_own_values(on)) { return on.result(); }
         auto const value = detail::with_trace_en(on.usual_ctl());
         if (!on.set(ctl::address, value.raw)) { return on.result(); }
         for (access::pt_msr const& msr : access::pt_msrs) {
@@ -78,18 +109,13 @@ struct readable_while_tracing {
             on.require(got.is_done, "REG-011"_rule, "RDMSR while TraceEn is 1", 0, got.vector,
                        msr.index);
             uint64_t const want = msr.index == ctl::address ? value.raw
-                                                            : uint64_t{msr.index.value} << 12;
-            if (msr.index == ctl::address || is_plain(msr.index)) {
+                                                            : detail::own_value(msr.index);
+            if (msr.index == ctl::address || detail::is_of_filters(msr.index)) {
                 on.require(got.value == want, "REG-011"_rule, "RDMSR while TraceEn is 1", want,
                            got.value, msr.index);
             }
         }
         return on.result();
-    }
-
-private:
-    static constexpr auto is_plain(msr_index index) noexcept -> bool {
-        return index.value >= access::ia32_rtit_cr3_match::address;
     }
 };
 
@@ -104,10 +130,13 @@ struct ctl_stays {
         auto const value = detail::with_trace_en(on.usual_ctl());
         if (!detail::enable(on, value)) { return on.result(); }
         on.accepts("REG-020"_rule, ctl::address, value.raw);
-        uint64_t const changes[] = {0x4,   0x8,    0x400,         0x800,        0x80,
-                                    0x200, 0x2000, 0x1'0000'0000, 0x2'0000'0000};
-        for (uint64_t const change : changes) {
-            ctl const other{value.raw ^ change};
+        for (auto const change :
+             few{ctl{}.with(ctl::OS{true}), ctl{}.with(ctl::User{true}),
+                 ctl{}.with(ctl::TSCEn{true}), ctl{}.with(ctl::DisRETC{true}),
+                 ctl{}.with(ctl::CR3Filter{true}), ctl{}.with(ctl::MTCEn{true}),
+                 ctl{}.with(ctl::BranchEn{true}), ctl{}.with(ctl::ADDR0_CFG{reg::addr_cfg::filter}),
+                 ctl{}.with(ctl::ADDR0_CFG{reg::addr_cfg::trace_stop})}) {
+            ctl const other{value.raw ^ change.raw};
             if (access::is_legal(on.caps(), other)) {
                 on.refuses("REG-021"_rule, ctl::address, other.raw);
             }
@@ -129,16 +158,18 @@ struct ctl_clears {
     static constexpr auto run(armed<T>& on) noexcept -> finding {
         auto const value = detail::with_trace_en(on.usual_ctl());
         if (!detail::enable(on, value)) { return on.result(); }
-        on.refuses("REG-044"_rule, ctl::address, (value.raw & ~uint64_t{1}) | 1 << 18);
+        auto const off = detail::without_trace_en(value);
+        detail::for_each_bit(ctl::reserved_mask(), [&](uint64_t bit) {
+            on.refuses("REG-044"_rule, ctl::address, off.raw | bit);
+        });
         on.accepts("REG-022"_rule, ctl::address, ctl{}.with(ctl::User{true}).raw);
         detail::require_status<status::TriggerEn>(on, "REG-056"_rule, "TriggerEn", false);
         if (!detail::enable(on, value)) { return on.result(); }
         on.accepts("REG-022"_rule, ctl::address, 0);
         if (!detail::enable(on, value)) { return on.result(); }
-        on.accepts("REG-022"_rule, ctl::address, value.raw & ~uint64_t{1});
+        on.accepts("REG-022"_rule, ctl::address, off.raw);
         detail::require_status<status::TriggerEn>(on, "REG-061"_rule, "TriggerEn", false);
-        auto const cycle = status{}.with(status::Stopped{true});
-        if (on.set(status::address, cycle.raw)) {
+        if (on.set(status::address, detail::stopped.raw)) {
             status const kept = detail::status_of(on);
             on.require(kept.get<status::Stopped>(), "REG-060"_rule, "Stopped", 1, 0,
                        status::address);
@@ -261,23 +292,22 @@ struct enabled_while_stopped {
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
-        uint64_t const bits[] = {status{}.with(status::Stopped{true}).raw,
-                                 status{}.with(status::Error{true}).raw};
-        for (uint64_t const bit : bits) {
-            if (!on.set_usual_output() || !on.set(status::address, bit)) { return on.result(); }
+        constexpr uint64_t both = detail::stopped.raw | detail::error.raw;
+        for (auto const bit : few{detail::stopped, detail::error}) {
+            if (!on.set_usual_output() || !on.set(status::address, bit.raw)) { return on.result(); }
             on.accepts("REG-043"_rule, ctl::address, detail::with_trace_en(on.usual_ctl()).raw);
             detail::require_status<status::TriggerEn>(on, "REG-056"_rule, "TriggerEn", false);
             status const now = detail::status_of(on);
-            on.require((now.raw & 0x30) == bit, "REG-043"_rule, "Error and Stopped", bit,
-                       now.raw & 0x30, status::address);
+            on.require((now.raw & both) == bit.raw, "REG-043"_rule, "Error and Stopped", bit.raw,
+                       now.raw & both, status::address);
             on.refuses("REG-004"_rule, status::address, 0);
             if (!on.set(ctl::address, 0)) { return on.result(); }
             // TriggerEn, ContextEn and FilterEn are the processor's.
             on.require(on.write(status::address, 0).is_done, "REG-062"_rule, "WRMSR after TraceEn",
                        0, 0, status::address);
             status const cleared = detail::status_of(on);
-            on.require((cleared.raw & 0x30) == 0, "REG-062"_rule, "Error and Stopped", 0,
-                       cleared.raw & 0x30, status::address);
+            on.require((cleared.raw & both) == 0, "REG-062"_rule, "Error and Stopped", 0,
+                       cleared.raw & both, status::address);
             if (!detail::enable(on, on.usual_ctl())) { return on.result(); }
             detail::require_status<status::TriggerEn>(on, "REG-062"_rule, "TriggerEn", true);
             if (!on.set(ctl::address, 0)) { return on.result(); }
@@ -298,7 +328,8 @@ struct nothing_while_stopped {
         // An offset that the output check would refuse.
         uint64_t const offset = on.uses_topa() ? 0x1001 : 0x2001;
         uint64_t const index = on.uses_topa() ? 0 : armed<T>::range_mask;
-        if (!on.set_output(on.page(0), index, offset) || !on.set(status::address, 0x20)) {
+        if (!on.set_output(on.page(0), index, offset) ||
+            !on.set(status::address, detail::stopped.raw)) {
             return on.result();
         }
         auto const got = on.run(snippets::branches, on.usual_ctl());

@@ -12,6 +12,9 @@ using global_status = reg::ia32_perf_global_status;
 using global_reset = reg::ia32_perf_global_status_reset;
 
 inline constexpr uint64_t topa_pmi = field_mask<global_status::Trace_ToPA_PMI>;
+/// The bits of IA32_RTIT_STATUS that preserve a PSB+ and a PMI.
+inline constexpr uint64_t pending_bits = field_mask<status::PendPSB> |
+                                         field_mask<status::PendToPAPMI>;
 
 inline constexpr needs pmi_needs = needs::tracing(wanted_output::topa_of_many_entries)
                                        .with(snippets::branches)
@@ -157,13 +160,14 @@ struct preservation_off {
                    0, 1, status::address);
         on.clear();
         detail::clear_pmi(on);
-        if (!detail::set_position(on, 0, 0) || !on.set(status::address, 0xC0)) {
+        if (!detail::set_position(on, 0, 0) || !on.set(status::address, detail::pending_bits)) {
             return on.result();
         }
         auto const kept = on.run(snippets::branches, detail::topa_ctl(on));
         if (!kept.has_run) { return on.result(); }
-        on.require((kept.status.raw & 0xC0) == 0xC0, "REG-067"_rule, "PendPSB and PendToPAPMI",
-                   0xC0, kept.status.raw & 0xC0, status::address);
+        uint64_t const seen = kept.status.raw & detail::pending_bits;
+        on.require(seen == detail::pending_bits, "REG-067"_rule, "PendPSB and PendToPAPMI",
+                   detail::pending_bits, seen, status::address);
         on.require(!detail::is_pending(on), "REG-067"_rule, "bit 55", 0, 1,
                    detail::global_status::address);
         return on.result();

@@ -34,6 +34,10 @@ namespace detail {
 
 using namespace ptspec::detail;
 
+/// Calls `take` with each bit of a mask.
+constexpr void for_each_bit(uint64_t mask, auto take) noexcept {
+    for (; mask != 0; mask &= mask - 1) { take(mask & (~mask + 1)); }
+}
 /// Calls `take` with the values of a field that a check writes: all of up to 32; of a wider field
 /// each bit alone, and all.
 template <class Field>
@@ -45,8 +49,9 @@ constexpr void for_each_value(auto take) noexcept {
         }
     } else {
         take(0);
-        for (unsigned bit = 0; bit < width; ++bit) { take(uint64_t{1} << (Field::lsb + bit)); }
-        take(low_bits(width) << Field::lsb);
+        uint64_t const all = low_bits(width) << Field::lsb;
+        for_each_bit(all, take);
+        take(all);
     }
 }
 
@@ -157,11 +162,12 @@ struct mask_ptrs_values {
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
+        constexpr uint64_t ones = ia32_rtit_output_mask_ptrs::forced_1_mask();
         auto const write = [&](rule which, uint64_t value) {
-            on.accepts(which, ia32_rtit_output_mask_ptrs::address, value, value | 0x7F);
+            on.accepts(which, ia32_rtit_output_mask_ptrs::address, value, value | ones);
         };
-        for (unsigned bit = 0; bit < 7; ++bit) { write("REG-072"_rule, uint64_t{1} << bit); }
-        for (unsigned bit = 7; bit < 64; ++bit) { write("REG-073"_rule, uint64_t{1} << bit); }
+        detail::for_each_bit(ones, [&](uint64_t bit) { write("REG-072"_rule, bit); });
+        detail::for_each_bit(~ones, [&](uint64_t bit) { write("REG-073"_rule, bit); });
         write("REG-072"_rule, 0);
         write("REG-073"_rule, ~uint64_t{0});
         return on.result();
@@ -232,7 +238,8 @@ private:
         switch (index.value) {
             case ctl::address: return ctl{}.with(ctl::User{true}, ctl::DisRETC{true}).raw;
             case status::address: return status{}.with(status::Stopped{true}).raw;
-            case ia32_rtit_output_mask_ptrs::address: return number << 40 | 0x7F;
+            case ia32_rtit_output_mask_ptrs::address:
+                return number << 40 | ia32_rtit_output_mask_ptrs::forced_1_mask();
             default: return number << 12;
         }
     }
@@ -263,7 +270,10 @@ struct useless_together {
             write(none.with(ctl::CycThresh{wrapped{value}}));
             write(none.with(ctl::MTCFreq{wrapped{value}}));
         }
-        on.accepts("REG-023"_rule, ctl::address, access::writable_ctl_mask(on.caps()) & 0x2C0C);
+        on.accepts("REG-023"_rule, ctl::address,
+                   none.with(ctl::OS{true}, ctl::User{true}, ctl::TSCEn{true}, ctl::DisRETC{true},
+                             ctl::BranchEn{true})
+                       .raw);
         on.accepts("REG-023"_rule, ctl::address, 0);
         return on.result();
     }
@@ -309,7 +319,9 @@ using range_msrs = presence<"msrs-addrn", "REG-014", [](uint32_t index) {
     return index >= reg::ia32_rtit_addr::address(0, access::range_end::a);
 }>;
 using unknown_msrs = presence<"msrs-between", "REG-017", [](uint32_t index) {
-    return (index > 0x561 && index < 0x570) || (index > 0x572 && index < 0x580);
+    return (index > ia32_rtit_output_mask_ptrs::address && index < ctl::address) ||
+           (index > access::ia32_rtit_cr3_match::address &&
+            index < reg::ia32_rtit_addr::address(0, access::range_end::a));
 }>;
 
 using msrs_without_pt =

@@ -12,24 +12,29 @@ namespace detail {
 
 inline constexpr needs xsaves_needs = needs::enabling().with(ability::xsaves);
 
+using pt_state = reg::xsave_pt_state;
+
+/// The reserved quadwords of the image, from the first one up.
+inline constexpr unsigned first_reserved = pt_state::quadword_of<pt_state::IA32_RTIT_ADDR1_B> + 1;
+inline constexpr unsigned quadword_count = sizeof(pt_state) / sizeof(uint64_t);
+
 /// The MSRs that XSAVES saves, with values of their own, TraceEn = 0.
 template <target T>
-constexpr auto distinct_image(armed<T>& on) noexcept -> reg::xsave_pt_state {
-    using area = reg::xsave_pt_state;
-    auto made = area{}.with(area::IA32_RTIT_CTL{on.usual_ctl()},
-                            area::IA32_RTIT_OUTPUT_BASE{wrapped{on.page(2)}},
-                            area::IA32_RTIT_OUTPUT_MASK_PTRS{wrapped{0x10'0000'007F}});
-    for (access::pt_msr const& msr : access::pt_msrs) {
-        bool const is_plain = msr.index.value >= access::ia32_rtit_cr3_match::address;
-        if (msr.is_saved && is_plain && access::exists(on.caps(), msr.index)) {
-            made.quadwords[msr.quadword] = uint64_t{msr.index.value} << 12;
-        }
-    }
+constexpr auto distinct_image(armed<T>& on) noexcept -> pt_state {
+    using pointers = ia32_rtit_output_mask_ptrs;
+    auto const position = pointers{pointers::forced_1_mask()}.with(
+        pointers::OutputOffset{wrapped{0x10}});
+    auto made = pt_state{}.with(pt_state::IA32_RTIT_CTL{on.usual_ctl()},
+                                pt_state::IA32_RTIT_OUTPUT_BASE{wrapped{on.page(2)}},
+                                pt_state::IA32_RTIT_OUTPUT_MASK_PTRS{position});
+    for_each_of_filters(on.caps(), [&](access::pt_msr const& msr) {
+        if (msr.is_saved) { made.quadwords[msr.quadword] = own_value(msr.index); }
+    });
     return made;
 }
 /// Requires that each MSR has the value of an image.
 template <target T>
-constexpr void require_image(armed<T>& on, rule which, reg::xsave_pt_state const& image) noexcept {
+constexpr void require_image(armed<T>& on, rule which, pt_state const& image) noexcept {
     for (access::pt_msr const& msr : access::pt_msrs) {
         if (!msr.is_saved || !access::exists(on.caps(), msr.index)) { continue; }
         auto const got = on.read(msr.index);
@@ -52,30 +57,22 @@ struct xsaves_stores {
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
-        if (!on.set_usual_output()) { return on.result(); }
-        auto const image = detail::distinct_image(on);
-        for (access::pt_msr const& msr : access::pt_msrs) {
-            bool const is_plain = msr.index.value >= access::ia32_rtit_cr3_match::address;
-            if (msr.is_saved && is_plain && access::exists(on.caps(), msr.index) &&
-                !on.set(msr.index, image.quadwords[msr.quadword])) {
-                return on.result();
-            }
-        }
+        if (!on.set_usual_output() || !detail::set_own_values(on)) { return on.result(); }
         auto const value = detail::with_trace_en(on.usual_ctl());
         if (!on.set(ctl::address, value.raw)) { return on.result(); }
-        reg::xsave_pt_state saved{};
+        detail::pt_state saved{};
         for (uint64_t& word : saved.quadwords) { word = 0x5555'5555'5555'5555; }
         if (!on.xsaves(saved).is_done) {
             on.require(false, "REG-142"_rule, "XSAVES must not fault");
             return on.result();
         }
-        using area = reg::xsave_pt_state;
-        uint64_t const saved_ctl = saved.template get<area::IA32_RTIT_CTL>().raw;
+        uint64_t const saved_ctl = saved.template get<detail::pt_state::IA32_RTIT_CTL>().raw;
         on.require(saved_ctl == value.raw, "REG-142"_rule, "CTL in the image", value.raw,
                    saved_ctl);
         auto const now = on.read(ctl::address);
-        on.require(now.value == (value.raw & ~uint64_t{1}), "REG-142"_rule, "CTL after XSAVES",
-                   value.raw & ~uint64_t{1}, now.value, ctl::address);
+        uint64_t const off = detail::without_trace_en(value).raw;
+        on.require(now.value == off, "REG-142"_rule, "CTL after XSAVES", off, now.value,
+                   ctl::address);
         for (access::pt_msr const& msr : access::pt_msrs) {
             if (!msr.is_saved || msr.index == ctl::address) { continue; }
             uint64_t const seen = saved.quadwords[msr.quadword];
@@ -84,7 +81,7 @@ struct xsaves_stores {
             on.require(seen == want.value, "REG-141"_rule, "a quadword of the image", want.value,
                        seen, msr.index);
         }
-        for (unsigned i = 9; i < 16; ++i) {
+        for (unsigned i = detail::first_reserved; i < detail::quadword_count; ++i) {
             on.require(saved.quadwords[i] == 0, "REG-142"_rule, "a reserved quadword", 0,
                        saved.quadwords[i]);
         }
@@ -107,21 +104,19 @@ struct xrstors_loads {
         detail::require_image(on, "REG-141"_rule, image);
         // TraceEn in the image: tracing begins.
         if (!on.set_usual_output()) { return on.result(); }
-        using area = reg::xsave_pt_state;
-        auto traced = image.with(area::IA32_RTIT_CTL{detail::with_trace_en(on.usual_ctl())},
-                                 area::IA32_RTIT_OUTPUT_BASE{on.state().output.base},
-                                 area::IA32_RTIT_OUTPUT_MASK_PTRS{on.state().output.mask_ptrs});
+        using detail::pt_state;
+        auto traced = image.with(pt_state::IA32_RTIT_CTL{detail::with_trace_en(on.usual_ctl())},
+                                 pt_state::IA32_RTIT_OUTPUT_BASE{on.state().output.base},
+                                 pt_state::IA32_RTIT_OUTPUT_MASK_PTRS{on.state().output.mask_ptrs});
         on.require(on.xrstors(traced).is_done, "REG-144"_rule, "XRSTORS must not fault");
-        auto const now = on.read(ctl::address);
-        on.require((now.value & 1) != 0, "PRG-112"_rule, "TraceEn after XRSTORS", 1, 0,
+        on.require(detail::is_trace_en(on), "PRG-112"_rule, "TraceEn after XRSTORS", 1, 0,
                    ctl::address);
         if (on.is_broken()) { return on.result(); }
         detail::require_status<status::TriggerEn>(on, "GEN-184"_rule, "TriggerEn", true);
         // While TraceEn is 1 XRSTORS faults.
         on.require(on.xrstors(image).faulted(), "REG-143"_rule, "XRSTORS must raise #GP", 1, 0);
-        auto const kept = on.read(ctl::address);
-        on.require((kept.value & 1) != 0, "REG-143"_rule, "TraceEn after XRSTORS that faults", 1, 0,
-                   ctl::address);
+        on.require(detail::is_trace_en(on), "REG-143"_rule, "TraceEn after XRSTORS that faults", 1,
+                   0, ctl::address);
         return on.result();
     }
 };
@@ -136,23 +131,33 @@ struct xrstors_refuses {
     static constexpr auto run(armed<T>& on) noexcept -> finding {
         if (!on.set_usual_output()) { return on.result(); }
         auto const image = detail::distinct_image(on);
-        auto const refuse = [&](unsigned quadword, uint64_t bit, text detail) {
-            auto wrong = image;
-            wrong.quadwords[quadword] |= bit;
-            on.require(on.xrstors(wrong).faulted(), "REG-144"_rule, detail, 1, 0);
-            auto const now = on.read(ctl::address);
-            on.require((now.value & 1) == 0, "REG-145"_rule, "TraceEn after XRSTORS that faults", 0,
-                       1, ctl::address);
+        using detail::pt_state;
+        auto const refuse = [&](unsigned quadword, uint64_t bits, text what) {
+            detail::for_each_bit(bits, [&](uint64_t bit) {
+                if (on.is_broken()) { return; }
+                auto wrong = image;
+                wrong.quadwords[quadword] |= bit;
+                on.require(on.xrstors(wrong).faulted(), "REG-144"_rule, what, 1, 0);
+                on.require(!detail::is_trace_en(on), "REG-145"_rule,
+                           "TraceEn after XRSTORS that faults", 0, 1, ctl::address);
+            });
         };
-        refuse(0, uint64_t{1} << 18, "a reserved bit of CTL");
-        refuse(0, uint64_t{1} << 63, "a reserved bit of CTL");
-        refuse(1, 1, "a reserved bit of OUTPUT_BASE");
-        refuse(3, 8, "a reserved bit of STATUS");
-        if (on.caps().has_cr3_filtering()) { refuse(4, 1, "a reserved bit of CR3_MATCH"); }
-        if (on.caps().address_ranges() > 0) {
-            refuse(5, uint64_t{1} << 62, "ADDR0_A that is not canonical");
+        refuse(pt_state::quadword_of<pt_state::IA32_RTIT_CTL>, ctl::reserved_mask(),
+               "a reserved bit of CTL");
+        refuse(pt_state::quadword_of<pt_state::IA32_RTIT_OUTPUT_BASE>,
+               ia32_rtit_output_base::reserved_mask(on.caps().max_phys_addr().bits),
+               "a reserved bit of OUTPUT_BASE");
+        refuse(pt_state::quadword_of<pt_state::IA32_RTIT_STATUS>, status::reserved_mask(),
+               "a reserved bit of STATUS");
+        if (on.caps().has_cr3_filtering()) {
+            refuse(pt_state::quadword_of<pt_state::IA32_RTIT_CR3_MATCH>,
+                   access::ia32_rtit_cr3_match::reserved_mask(), "a reserved bit of CR3_MATCH");
         }
-        for (unsigned i = 9; i < 16; ++i) {
+        if (on.caps().address_ranges() > 0) {
+            refuse(pt_state::quadword_of<pt_state::IA32_RTIT_ADDR0_A>,
+                   ~low_bits(on.caps().linear_address_bits() - 1), "ADDR0_A that is not canonical");
+        }
+        for (unsigned i = detail::first_reserved; i < detail::quadword_count; ++i) {
             refuse(i, uint64_t{1} << 4 * i, "a reserved quadword");
         }
         return on.result();
@@ -202,15 +207,8 @@ struct cold_reset_state {
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
-        for (access::pt_msr const& msr : access::pt_msrs) {
-            bool const is_plain = msr.index.value >= access::ia32_rtit_cr3_match::address;
-            if (is_plain && access::exists(on.caps(), msr.index) &&
-                !on.set(msr.index, uint64_t{msr.index.value} << 12)) {
-                return on.result();
-            }
-        }
-        if (!on.set(ctl::address, ctl{}.with(ctl::User{true}).raw) ||
-            !on.set(status::address, 0x20)) {
+        if (!detail::set_own_values(on) || !on.set(ctl::address, ctl{}.with(ctl::User{true}).raw) ||
+            !on.set(status::address, detail::stopped.raw)) {
             return on.result();
         }
         if (!on.reset(reset_kind::cold)) {
@@ -266,8 +264,7 @@ struct context_switch {
         auto const saved = driver::save(port);
         on.require(!saved.fault.happened, "PRG-100"_rule, "a WRMSR or RDMSR of saving", 0, 1,
                    saved.fault.index);
-        auto const stopped = on.read(ctl::address);
-        on.require((stopped.value & 1) == 0, "PRG-100"_rule, "TraceEn after saving", 0, 1,
+        on.require(!detail::is_trace_en(on), "PRG-100"_rule, "TraceEn after saving", 0, 1,
                    ctl::address);
         if (on.is_broken()) { return on.result(); }
         // Another context.

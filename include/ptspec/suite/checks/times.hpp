@@ -24,7 +24,7 @@ struct first_psb {
         on.require(on.seen().begins_with_psb_plus, "GEN-180"_rule, "PSB+", 1, 0);
         on.require(psb.has(kind::cbr), "GEN-170"_rule, "CBR in PSB+", 1, 0);
         on.require(psb.has(kind::pip), "GEN-182"_rule, "PIP in PSB+", 1, 0);
-        uint64_t const want = on.cr3() & (low_bits(52) & ~low_bits(5));
+        uint64_t const want = on.cr3() & packet::pip::CR3::address_mask;
         uint64_t const cr3 = psb.pip.template get<packet::pip::CR3>();
         on.require(cr3 == want, "GEN-241"_rule, "CR3 of the PIP in PSB+", want, cr3);
         on.require(!psb.has(kind::tsc) && !psb.has(kind::tma), "GEN-170"_rule, "TSC in PSB+", 0, 1);
@@ -54,8 +54,9 @@ struct tsc_packets {
         auto const& times = on.seen().times;
         on.require(times.tsc_count != 0, "GEN-200"_rule, "TSC packets", 1, 0);
         on.require(on.seen().first_psb.has(packet::kind::tsc), "GEN-170"_rule, "TSC in PSB+", 1, 0);
-        uint64_t const before = got.code.tsc_before & low_bits(56);
-        uint64_t const after = got.code.tsc_after & low_bits(56);
+        constexpr uint64_t in_packet = low_bits(packet::tsc::TSC::width);
+        uint64_t const before = got.code.tsc_before & in_packet;
+        uint64_t const after = got.code.tsc_after & in_packet;
         for (unsigned i = 0; i < times.tsc_count && i < seen_times::max_count; ++i) {
             on.require(before <= times.tsc[i], "PKT-100"_rule, "TSC before RDTSC", before,
                        times.tsc[i]);

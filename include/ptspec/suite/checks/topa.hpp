@@ -104,7 +104,7 @@ struct topa_end {
                 on.clear();
                 on.set_entry(0, 0, on.region(5));
                 on.set_entry(0, 1, on.region(6));
-                on.set_entry(0, 2, topa::entry{on.link(to).raw | size << 6});
+                on.set_entry(0, 2, on.link(to).with(topa::entry::Size{wrapped{size}}));
                 on.set_entry(armed<T>::second_table, 0, on.region(7));
                 if (!detail::set_position(on, 1, 4076)) { return on.result(); }
                 uint32_t const next = to == armed<T>::table_page ? 5 : 7;
@@ -277,7 +277,7 @@ struct topa_after_stop {
     static constexpr auto run(armed<T>& on) noexcept -> finding {
         on.clear();
         on.set_entry(0, 0, on.region(5));
-        if (!on.set(status::address, 0x20) || !on.set_output(on.page(0), 0, 4096)) {
+        if (!on.set(status::address, detail::stopped.raw) || !on.set_output(on.page(0), 0, 4096)) {
             return on.result();
         }
         auto const still = on.run(snippets::branches, detail::topa_ctl(on));

@@ -57,14 +57,13 @@ struct topa_reserved_bits {
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
-        for (unsigned const bit : few{1U, 3U, 5U, 10U, 11U}) {
-            uint64_t const one = uint64_t{1} << bit;
+        detail::for_each_bit(topa::entry::reserved_mask(), [&](uint64_t one) {
+            if (on.is_broken()) { return; }
             detail::refuse_entry(on, "OUT-060"_rule, topa::entry{on.region(5).raw | one}, 0);
             detail::refuse_entry(on, "OUT-060"_rule, topa::entry{on.region(5).raw | one}, 5);
             detail::refuse_next_entry(on, "OUT-060"_rule, topa::entry{on.region(6).raw | one});
             detail::refuse_next_entry(on, "OUT-060"_rule, topa::entry{on.link(0).raw | one});
-            if (on.is_broken()) { break; }
-        }
+        });
         return on.result();
     }
 };
@@ -133,8 +132,10 @@ struct topa_end_with_int_or_stop {
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
-        for (uint64_t const wrong : few{uint64_t{4}, uint64_t{16}, uint64_t{20}}) {
-            auto const word = topa::entry{on.link(0).raw | wrong};
+        auto const end = on.link(0);
+        for (auto const word :
+             few{end.with(topa::entry::INT{true}), end.with(topa::entry::STOP{true}),
+                 end.with(topa::entry::INT{true}, topa::entry::STOP{true})}) {
             detail::refuse_next_entry(on, "OUT-065"_rule, word);
             detail::refuse_entry(on, "OUT-065"_rule, word, 3);
         }
