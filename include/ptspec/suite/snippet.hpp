@@ -182,6 +182,14 @@ public:
         op(what::push, to, {0x50});
         ret();
     }
+    /// A branch over INT3s: the label is bound to the next instruction.
+    constexpr void jz_over(label to) noexcept { over(&assembler::jz, to, 1); }
+    constexpr void jmp_rax_over(label to, unsigned count = 1) noexcept {
+        over(&assembler::jmp_rax, to, count);
+    }
+    constexpr void jz_over() noexcept { jz_over(make_label()); }
+    constexpr void jmp_rax_over(unsigned count = 1) noexcept { jmp_rax_over(make_label(), count); }
+    constexpr void push_ret_over() noexcept { over(&assembler::push_ret, make_label(), 1); }
     /// RETFQ to a label, in the same code segment.
     constexpr void far_ret(label to) noexcept {
         add({0x8C, 0xC8, 0x50});  // mov eax, cs; push rax
@@ -249,6 +257,12 @@ public:
     }
 
 private:
+    constexpr void over(void (assembler::*branch)(label) noexcept, label to,
+                        unsigned count) noexcept {
+        (this->*branch)(to);
+        traps(count);
+        bind(to);
+    }
     /// LEA RAX, [RIP + label]
     constexpr void lea_rax(label to) noexcept { relative(what::lea, to, {0x48, 0x8D, 0x05}); }
     /// MOV EAX, r32; MOV RDX, r64; SHR RDX, 32; MOV ECX, 570H; WRMSR

@@ -16,16 +16,11 @@ inline constexpr snippet nothing = [] {
 /// A conditional branch that is taken, one that is not, and an indirect jump to mark 0.
 inline constexpr snippet branches = [] {
     assembler a;
-    auto const taken = a.make_label();
-    auto const target = a.make_label();
     a.set_zf();
-    a.jz(taken);
-    a.traps(1);
-    a.bind(taken);
+    auto const taken = a.make_label();
+    a.jz_over(taken);
     a.jnz(taken);
-    a.jmp_rax(target);
-    a.traps(1);
-    a.bind(target);
+    a.jmp_rax_over();
     a.mark();
     a.nops(1);
     return a.finish();
@@ -66,18 +61,13 @@ inline constexpr snippet direct = [] {
 /// Indirect jumps to marks 0 and 1, and a conditional branch that is not taken between them.
 inline constexpr snippet indirect = [] {
     assembler a;
-    auto const one = a.make_label();
-    auto const two = a.make_label();
     a.set_zf();
-    a.jmp_rax(one);
-    a.traps(2);
-    a.bind(one);
+    auto const one = a.make_label();
+    a.jmp_rax_over(one, 2);
     a.mark();
     a.set_zf();
     a.jnz(one);
-    a.jmp_rax(two);
-    a.traps(2);
-    a.bind(two);
+    a.jmp_rax_over(2);
     a.mark();
     return a.finish();
 }();
@@ -105,21 +95,15 @@ inline constexpr snippet calls = [] {
 /// by a RET of its own, and from there to mark 1 by another.
 inline constexpr snippet mismatched_returns = [] {
     assembler a;
-    auto const first = a.make_label();
     auto const function = a.make_label();
-    auto const other = a.make_label();
     auto const end = a.make_label();
-    a.push_ret(first);
-    a.traps(1);
-    a.bind(first);
+    a.push_ret_over();
     a.mark();
     a.call(function);
     a.mark();
     a.jmp(end);
     a.bind(function);
-    a.push_ret(other);
-    a.traps(1);
-    a.bind(other);
+    a.push_ret_over();
     a.mark();
     a.ret();
     a.traps(1);
@@ -218,18 +202,12 @@ inline constexpr snippet interrupt_return = [] {
 /// MOV CR3 with the value that CR3 has, between two branches. Mark 0 follows it.
 inline constexpr snippet paging = [] {
     assembler a;
-    auto const one = a.make_label();
     a.set_zf();
-    a.jz(one);
-    a.traps(1);
-    a.bind(one);
+    a.jz_over();
     a.rewrite_cr3();
     a.mark();
     a.set_zf();
-    auto const two = a.make_label();
-    a.jz(two);
-    a.traps(1);
-    a.bind(two);
+    a.jz_over();
     return a.finish();
 }();
 
@@ -238,11 +216,8 @@ inline constexpr uint32_t ptwrite_value = 0x1234'5678;
 inline constexpr uint64_t ptwrite_value_64 = 0x1122'3344'5566'7788;
 inline constexpr snippet ptwrites = [] {
     assembler a;
-    auto const one = a.make_label();
     a.set_zf();
-    a.jz(one);
-    a.traps(1);
-    a.bind(one);
+    a.jz_over();
     a.ptwrite(ptwrite_value);
     a.ptwrite_64(ptwrite_value_64);
     return a.finish();
@@ -255,27 +230,19 @@ inline constexpr snippet ptwrites = [] {
 /// mark 3; inside, a direct jump to mark 7.
 inline constexpr snippet areas = [] {
     assembler a;
-    auto const before = a.make_label();
-    auto const area = a.make_label();
-    auto const inside = a.make_label();
     auto const again = a.make_label();
     auto const third = a.make_label();
     auto const outside = a.make_label();
     auto const far_outside = a.make_label();
     auto const end = a.make_label();
     a.set_zf();
-    a.jz(before);
-    a.traps(1);
-    a.bind(before);
-    a.jmp_rax(area);
-    a.traps(1);
-    a.bind(area);
+    a.jz_over();
+    auto const area = a.make_label();
+    a.jmp_rax_over(area);
     a.mark();  // 0
     a.set_zf();
     a.jnz(area);
-    a.jz(inside);
-    a.traps(1);
-    a.bind(inside);
+    a.jz_over();
     a.mark();  // 1
     a.jmp_rax(outside);
     a.traps(1);
@@ -310,13 +277,9 @@ inline constexpr snippet areas = [] {
 /// jumps to mark 4.
 inline constexpr snippet falls_through = [] {
     assembler a;
-    auto const first = a.make_label();
-    auto const next = a.make_label();
-    auto const end = a.make_label();
     a.set_zf();
-    a.jmp_rax(first);
-    a.traps(1);
-    a.bind(first);
+    auto const first = a.make_label();
+    a.jmp_rax_over(first);
     a.mark();  // 0
     a.set_zf();
     a.jnz(first);
@@ -324,13 +287,9 @@ inline constexpr snippet falls_through = [] {
     a.nops(2);
     a.jnz(first);
     a.mark();  // 2
-    a.jz(next);
-    a.traps(1);
-    a.bind(next);
+    a.jz_over();
     a.mark();  // 3
-    a.jmp_rax(end);
-    a.traps(1);
-    a.bind(end);
+    a.jmp_rax_over();
     a.mark();  // 4
     return a.finish();
 }();
@@ -371,14 +330,11 @@ inline constexpr snippet aborted_transaction = [] {
 /// and a direct jump to mark 5, outside.
 inline constexpr snippet call_leaves = [] {
     assembler a;
-    auto const first = a.make_label();
     auto const function = a.make_label();
     auto const outside = a.make_label();
     auto const again = a.make_label();
     auto const end = a.make_label();
-    a.jmp_rax(first);
-    a.traps(1);
-    a.bind(first);
+    a.jmp_rax_over();
     a.mark();  // 0
     a.call(function);
     a.mark();  // 1
@@ -410,10 +366,7 @@ inline constexpr snippet quiet_run = [] {
         a.jmp(next);
         a.bind(next);
     }
-    auto const end = a.make_label();
-    a.jmp_rax(end);
-    a.traps(1);
-    a.bind(end);
+    a.jmp_rax_over();
     a.mark();
     return a.finish();
 }();
@@ -425,9 +378,7 @@ inline constexpr snippet long_run = [] {
     a.clear_r8();
     a.bind(again);
     for (unsigned i = 0; i < 10; ++i) {
-        auto const next = a.make_label();
-        a.jmp_rax(next);
-        a.bind(next);
+        a.jmp_rax_over(0);
         a.mark();
     }
     a.count_r8(6);

@@ -43,11 +43,39 @@ constexpr auto rule_of_packet(packet::kind kind) noexcept -> rule {
         case packet::kind::cbr: return "GEN-202"_rule;
         case packet::kind::pip: return "GEN-241"_rule;
         case packet::kind::mode_exec: return "GEN-236"_rule;
-        case packet::kind::psb:
         case packet::kind::psbend: return "GEN-171"_rule;
         default: return "GEN-011"_rule;
     }
 }
+
+/// The model of the kind to which a target is held, and its own way from a check to it. Time passes
+/// from `tsc` on.
+class kind_model {
+public:
+    template <target T>
+    constexpr kind_model(armed<T>& on, snippet const& code, uint64_t tsc) noexcept
+        : model_{on.caps(),    *on.kind(),
+                 pages_,       armed<model_target>::usual_pages,
+                 defect::none, {on.address_of(code), on.cr3(), tsc}},
+          on_{model_, on.caps(), rule::none} {}
+
+    [[nodiscard]] constexpr auto on() noexcept -> armed<model_target>& { return on_; }
+
+    /// Requires that the last trace of a target has the bytes of the model's. `of_psb` is the rule
+    /// that is broken if the model has a PSB where they differ.
+    template <target T>
+    constexpr void require_same_bytes(armed<T>& on, rule of_psb) noexcept {
+        auto const found = compare_bytes(on_.bytes().view(), on.bytes().view());
+        on.require(found.is_equal,
+                   found.kind == packet::kind::psb ? of_psb : rule_of_packet(found.kind),
+                   packet::name_of(found.kind), found.expected, found.seen, {}, found.at);
+    }
+
+private:
+    uint8_t pages_[armed<model_target>::usual_pages * given_memory::page_bytes] = {};
+    model_target model_;
+    armed<model_target> on_;
+};
 
 /// Traces a snippet on the target, and on the model of its kind, and compares the bytes.
 template <target T>
@@ -55,21 +83,12 @@ constexpr void require_same_bytes(armed<T>& on, snippet const& code, ctl with) n
     if (!access::is_legal(on.caps(), with) || on.is_broken()) { return; }
     auto const got = on.trace(code, with);
     if (!got.has_run) { return; }
-    uint8_t pages[armed<T>::usual_pages * given_memory::page_bytes] = {};
-    model_target model{on.caps(),    *on.kind(),
-                       pages,        armed<T>::usual_pages,
-                       defect::none, {on.address_of(code), on.cr3(), got.code.tsc_before}};
-    armed<model_target> wanted{model, on.caps(), rule::none};
-    for (access::pt_msr const& msr : access::pt_msrs) {
-        bool const is_plain = msr.index.value >= access::ia32_rtit_cr3_match::address;
-        if (is_plain && access::exists(on.caps(), msr.index)) {
-            (void)wanted.write(msr.index, access::value_of(on.state(), msr.index));
-        }
-    }
-    (void)wanted.trace(code, with);
-    auto const found = compare_bytes(wanted.bytes().view(), on.bytes().view());
-    on.require(found.is_equal, rule_of_packet(found.kind), packet::name_of(found.kind),
-               found.expected, found.seen, {}, found.at);
+    kind_model wanted{on, code, got.code.tsc_before};
+    for_each_of_filters(on.caps(), [&](access::pt_msr const& msr) {
+        (void)wanted.on().write(msr.index, access::value_of(on.state(), msr.index));
+    });
+    (void)wanted.on().trace(code, with);
+    wanted.require_same_bytes(on, "GEN-171"_rule);
 }
 
 /// Traces the same snippet several times, without PSB+ where the period has not passed, on the
@@ -79,25 +98,18 @@ constexpr void require_same_runs(armed<T>& on, ctl with) noexcept {
     if (!access::is_legal(on.caps(), with) || on.is_broken()) { return; }
     unsigned runs = 24;
     if (__builtin_is_constant_evaluated()) { runs = 2; }
-    uint8_t pages[armed<T>::usual_pages * given_memory::page_bytes] = {};
-    model_target model{on.caps(),    *on.kind(),
-                       pages,        armed<T>::usual_pages,
-                       defect::none, {on.address_of(snippets::long_run), on.cr3()}};
-    armed<model_target> wanted{model, on.caps(), rule::none};
+    kind_model wanted{on, snippets::long_run, model_target::surroundings{}.tsc};
     for (unsigned i = 0; i < runs && !on.is_broken(); ++i) {
         auto const keep = on.state().status;
-        if (!on.set_usual_output() || !wanted.set_usual_output()) { return; }
+        if (!on.set_usual_output() || !wanted.on().set_usual_output()) { return; }
         // The count of the last run; 0 at first.
         if (i != 0 &&
-            (!on.set(status::address, keep.raw) || !wanted.set(status::address, keep.raw))) {
+            (!on.set(status::address, keep.raw) || !wanted.on().set(status::address, keep.raw))) {
             return;
         }
         if (!on.run_and_read(snippets::long_run, with).has_run) { return; }
-        (void)wanted.run_and_read(snippets::long_run, with);
-        auto const found = compare_bytes(wanted.bytes().view(), on.bytes().view());
-        on.require(found.is_equal,
-                   found.kind == packet::kind::psb ? "GEN-163"_rule : rule_of_packet(found.kind),
-                   packet::name_of(found.kind), found.expected, found.seen, {}, found.at);
+        (void)wanted.on().run_and_read(snippets::long_run, with);
+        wanted.require_same_bytes(on, "GEN-163"_rule);
     }
 }
 
