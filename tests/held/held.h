@@ -21,8 +21,9 @@ struct held_run {
 
 extern "C" {
 // Begins with a processor after a cold reset: a preset by its number, with TSX or without, and a
-// kind by its number, or its own kind.
-void held_start(unsigned preset, bool has_tsx, int kind, uint8_t* bytes, uint32_t pages);
+// kind by its number, or its own kind; its snippets are at `code`.
+void held_start(unsigned preset, bool has_tsx, int kind, uint64_t code, uint8_t* bytes,
+                uint32_t pages);
 uint64_t held_stray_bytes(void);
 
 held_result held_read(uint32_t index);

@@ -70,17 +70,33 @@ private:
 };
 static_assert(suite::target<held_target>);
 
+/// Where snippets are. Those that lie across a multiple of 64 KB or of 4 GB have IPs of all forms,
+/// and addresses of 57 bits do not extend from 48.
+constexpr uint64_t usual_code = suite::model_target::code_address;
+constexpr uint64_t across_64k = 0xFFFF'D5A5'C33F'FFD0;
+constexpr uint64_t across_4g = 0xFFFF'D5A5'FFFF'FFD0;
+constexpr uint64_t of_57_bits = 0xFF11'D5A5'FFFF'FFD0;
+
 /// A processor of the run: a preset, with TSX or without, of its own kind or of another.
 struct processor {
     char const* preset;
     bool has_tsx;
     int kind;
+    uint64_t code = usual_code;
 };
 constexpr processor processors[] = {
-    {"Skylake-X", true, -1},     {"Skylake-X", true, 0},    {"Broadwell-ULT", false, -1},
-    {"P-BDW", false, 0},         {"ArrowLake-P", true, -1}, {"IceLake-U", false, -1},
-    {"GoldmontPlus", false, -1}, {"P-ATM", false, 0},       {"P-SRO", false, 0},
-    {"P-FUT", true, 0},          {"P-FAB", false, 0},       {"P-NONE", false, 0},
+    {"Skylake-X", true, -1},
+    {"Skylake-X", true, 0, across_64k},
+    {"Broadwell-ULT", false, -1},
+    {"P-BDW", false, 0},
+    {"ArrowLake-P", true, -1},
+    {"IceLake-U", false, -1, across_64k},
+    {"GoldmontPlus", false, -1, across_4g},
+    {"P-ATM", false, 0},
+    {"P-SRO", false, 0, across_4g},
+    {"P-FUT", true, 0, of_57_bits},
+    {"P-FAB", false, 0},
+    {"P-NONE", false, 0},
 };
 
 }  // namespace
@@ -97,7 +113,7 @@ auto main(int count, char**) -> int {
         }
         suite::for_each_check([&]<class Check>(text) {
             for (auto& byte : bytes) { byte = 0; }
-            held_start(number, one.has_tsx, one.kind, bytes.data(),
+            held_start(number, one.has_tsx, one.kind, one.code, bytes.data(),
                        static_cast<uint32_t>(bytes.size() / 4096));
             held_target target{bytes};
             auto caps = suite::capabilities_of(target);

@@ -21,14 +21,15 @@ auto result_of(suite::msr_result const& one) -> held_result {
 
 }  // namespace
 
-void held_start(unsigned preset, bool has_tsx, int kind, uint8_t* bytes, uint32_t pages) {
+void held_start(unsigned preset, bool has_tsx, int kind, uint64_t code, uint8_t* bytes,
+                uint32_t pages) {
     auto one = cpu::preset::all.begin();
     for (unsigned i = 0; i < preset; ++i) { ++one; }
     auto caps = (*one).value;
     caps.leaf_07_0_ebx = caps.leaf_07_0_ebx.with(reg::cpuid_07h_0_ebx::RTM{has_tsx});
     auto const options = kind < 0 ? engine::options_of(caps)
                                   : engine::model_kinds[static_cast<unsigned>(kind)].options;
-    new (place) model_target{caps, options, bytes, pages};
+    new (place) model_target{caps, options, bytes, pages, suite::defect::none, {.code = code}};
 }
 auto held_stray_bytes() -> uint64_t { return now().stray_bytes(); }
 
