@@ -57,7 +57,7 @@ LEFT_OUT_FUNCTIONS = re.compile(
     r"vmx|smm|smi|rsm|power|pebs|enclave|launch|acm|restrict|fabric|sipi|init\b|vm_|kernel_visit|"
     r"explain|image|overflow|find_broken|fill_regions|fast|deferred|is_simple|moment|run_within|"
     r"vectored|software_interrupt|interrupt_flag|run_pending|put_few|put_mapped|send\(|"
-    r"cycle_guard|add_cfe", re.I)
+    r"cycle_guard", re.I)
 PACKETS_LEFT_OUT = ("packet/decode.hpp", "packet/classify.hpp", "packet/any_packet.hpp",
                     "packet/kind_set.hpp", "packet/list.hpp", "packet/kind.hpp", "packet/power.hpp",
                     "packet/pebs.hpp", "packet/event_trace.hpp", "packet/trig.hpp",
@@ -72,7 +72,7 @@ INVISIBLE = re.compile("|".join((
     r"found\(|count_stored|total_|\.taken\b|stored [+-]=|lost \+=|rule::PKT_\d\d\d",
     # VMX, SMM, IA32_XSS, and events.
     r"debugctl|freeze|vmcs|in_vmx|vmx_non_root|vmx_is_visible|concealment|smram|in_smm|next\.xss",
-    r"records_events|cfe|swintr",
+    r"records_events|add_evd|evd\{|has_value|fup_policy|swintr",
     # An overflow, or a full buffer; a counter that wraps, a CYC of nine bytes, 256 MTCs at once.
     r"overflow|ovf|room\(\)|first_ = wrapped|size_ -= count|view = before|before\.count_start",
     r"guard|wraps|handle\(s, cycles|raw\.high|max_count",

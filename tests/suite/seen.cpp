@@ -82,3 +82,14 @@ TEST_CASE("a RET that is expected to be compressed may have a TIP to the same pl
         return is_same && !is_other && uncompressed == 1;
     });
 }
+
+TEST_CASE("a CFE is compared by its type and its IP bit") {
+    CHECK_TWICE([](auto value) {
+        // CFE(IRET) with IP, then CFE(IRET) without, by packets.md.
+        uint8_t const bytes[] = {0x02, 0x13, value(uint8_t{0x82}), 0x00, 0x02, 0x13, 0x02, 0x00};
+        auto const seen = suite::read_trace(bytes);
+        return seen.count == 2 &&
+               seen.packets[0] == suite::seen_packet{packet::kind::cfe, true, 2} &&
+               seen.packets[1] == suite::seen_packet{packet::kind::cfe, false, 2};
+    });
+}

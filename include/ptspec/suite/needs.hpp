@@ -38,6 +38,7 @@ inline constexpr feature preservation{has<pt_ebx::INJECTPSBPMI>,
                                       "CPUID.14H.0:EBX.INJECTPSBPMI is 0"};
 inline constexpr feature dis_tnt{has<pt_ebx::TNT_DIS>, "CPUID.14H.0:EBX.TNT_DIS is 0"};
 inline constexpr feature cr3_filter{has<pt_ebx::CR3FILTER>, "CPUID.14H.0:EBX.CR3FILTER is 0"};
+inline constexpr feature event_trace{has<pt_ebx::EVENT_TRACE>, "CPUID.14H.0:EBX.EVENT_TRACE is 0"};
 inline constexpr feature ranges{
     [](cpu::capabilities const& caps) { return caps.address_ranges() != 0; },
     "the processor has no address ranges"};

@@ -15,8 +15,9 @@ namespace detail {
 /// must be absent, one lacks it.
 constexpr auto proof_processors() noexcept {
     struct all {
-        cpu::capabilities list[4] = {cpu::preset::skylake_x, cpu::preset::arrow_lake_p,
-                                     cpu::preset::broadwell, cpu::preset::P_NONE};
+        cpu::capabilities list[5] = {cpu::preset::skylake_x, cpu::preset::arrow_lake_p,
+                                     cpu::preset::broadwell, cpu::preset::P_NONE,
+                                     cpu::preset::P_FUT};
     } made;
     // No preset has TSX.
     made.list[1].leaf_07_0_ebx = made.list[1].leaf_07_0_ebx.with(reg::cpuid_07h_0_ebx::RTM{true});

@@ -76,6 +76,11 @@ constexpr auto value_of(packet::any_packet const& it, uint64_t ip) noexcept -> s
             return {it.kind(), one.get<packet::ptw::IP>(),
                     it.raw().low >> 16 | it.raw().high << 48};
         }
+        case kind::cfe: {
+            auto const one = it.as<packet::cfe>();
+            return {it.kind(), one.get<packet::cfe::IP>(),
+                    underlying(one.get<packet::cfe::type>())};
+        }
         default: return {it.kind(), true, 0};
     }
 }
@@ -213,6 +218,9 @@ inline constexpr wanted not_taken{kind::tnt_short, form::exact, true, 0};
 /// MODE.TSX: InTX is bit 0, TXAbort bit 1.
 [[nodiscard]] constexpr auto tsx(unsigned bits) noexcept -> wanted {
     return {kind::mode_tsx, form::exact, true, bits};
+}
+[[nodiscard]] constexpr auto cfe_of(packet::cfe_type type, bool has_ip) noexcept -> wanted {
+    return {kind::cfe, form::exact, has_ip, underlying(type)};
 }
 inline constexpr wanted trace_stop{kind::tracestop, form::exact, true, 0};
 

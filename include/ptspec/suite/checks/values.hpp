@@ -3,7 +3,7 @@
 
 #include <ptspec/suite/checks/filters.hpp>
 
-/// PIP, PTW and MODE.TSX.
+/// PIP, PTW, MODE.TSX and CFE.
 namespace ptspec::suite::checks {
 
 /// MOV CR3 has a PIP, also if CR3 does not change; so it has with BranchEn = 0.
@@ -184,8 +184,54 @@ struct transaction_and_filter {
     }
 };
 
+/// Event Trace: IRET has a CFE, which a FUP follows if its IP bit is 1, then its TIP. BranchEn = 0
+/// leaves only the CFE and its FUP.
+struct iret_event {
+    static constexpr text name = "event-trace-iret";
+    static constexpr rule_list rules{"GEN-301", "GEN-303", "PKT-220", "PKT-221",
+                                     "PKT-222", "GEN-029", "GEN-114"};
+    static constexpr needs need =
+        needs::tracing().with(snippets::interrupt_return).with(features::event_trace);
+
+    template <target T>
+    static constexpr auto run(armed<T>& on) noexcept -> finding {
+        auto const with = on.usual_ctl().with(ctl::EventEn{true});
+        if (!on.trace(code, with).has_run) { return on.result(); }
+        if (bool const has_fup = has_cfe_with_ip(on.seen())) {
+            wanted const all[] = {cfe(has_fup), fup, tip, ret};
+            on.expect_body("GEN-301"_rule, code, all);
+        } else {
+            wanted const all[] = {cfe(has_fup), tip, ret};
+            on.expect_body("GEN-301"_rule, code, all);
+        }
+        if (!features::mtc.is_met(on.caps())) { return on.result(); }
+        if (!on.trace(code, with.with(ctl::BranchEn{false})).has_run) { return on.result(); }
+        bool const has_fup = has_cfe_with_ip(on.seen());
+        wanted const alone[] = {cfe(has_fup), fup};
+        on.expect("GEN-303"_rule, code, alone, has_fup ? 2 : 1);
+        on.observe("CFE of IRET with a FUP, without BranchEn", has_fup);
+        return on.result();
+    }
+
+private:
+    static constexpr snippet const& code = snippets::interrupt_return;
+    static constexpr wanted fup = expected::fup_at(code.steps[1].at);
+    static constexpr wanted tip = expected::tip_to(code.marks[1]);
+    static constexpr wanted ret = expected::ret(code.marks[0]);
+
+    static constexpr auto cfe(bool has_ip) noexcept -> wanted {
+        return expected::cfe_of(packet::cfe_type::IRET, has_ip);
+    }
+    static constexpr auto has_cfe_with_ip(seen_trace const& seen) noexcept -> bool {
+        for (unsigned i = 0; i < seen.count; ++i) {
+            if (seen.packets[i].kind == packet::kind::cfe) { return seen.packets[i].has_ip; }
+        }
+        return false;
+    }
+};
+
 using value_checks =
     type_list<mov_to_cr3, mov_cr3_outside, mov_cr3_stops, ptwrite_packets, ptwrite_outside,
-              transaction_commits, transaction_aborts, transaction_and_filter>;
+              transaction_commits, transaction_aborts, transaction_and_filter, iret_event>;
 
 }  // namespace ptspec::suite::checks
