@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// The PVH entry point: 32-bit protected mode without paging, EBX holds the address of the start
-// info. Maps the first 4 GB of memory to itself, enters 64-bit mode and calls machine_main.
+// The entry point of PVH and of Multiboot: 32-bit protected mode without paging, EBX holds the
+// address of the start info, and EAX the magic number of a Multiboot loader. Maps the first 4 GB of memory to itself, enters 64-bit mode and calls machine_main.
 
 .section .note.pvh, "a", @note
         .balign 4
@@ -8,12 +8,18 @@
         .asciz "Xen"
         .quad start
 
+// The header that a Multiboot loader, such as GRUB, looks for: magic number, no flags, their sum.
+.section .multiboot, "a"
+        .balign 4
+        .long 0x1BADB002, 0, -0x1BADB002
+
 .section .text.start, "ax"
 .code32
 .globl start
 start:
         cld
         mov     $stack_top, %esp
+        mov     %eax, %esi      // which nothing below changes
 
         // Tables: one entry, four, and 2048 pages of 2 MB. Present, writable; large.
         movl    $(third_level + 3), fourth_level

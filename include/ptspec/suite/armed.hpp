@@ -94,6 +94,9 @@ public:
     [[nodiscard]] constexpr auto kind() const noexcept -> engine::model_options const* {
         return kind_;
     }
+    [[nodiscard]] constexpr auto can(ability one) noexcept -> bool {
+        return it_.abilities().has(one);
+    }
     [[nodiscard]] constexpr auto query(uint32_t leaf, uint32_t subleaf) noexcept
         -> cpuid_registers {
         ++accesses_;

@@ -130,6 +130,16 @@ constexpr void print_tap_counts(outcome_counts const& counts, Sink&& out) {
     print::put("\n", out);
 }
 
+/// Prints that the target ignores accesses to absent MSRs, and how many checks that decides.
+template <class Sink>
+constexpr void print_policy(unsigned decided, Sink&& out) {
+    print::put("# ", out);
+    print::put(by_policy, out);
+    print::put("; it decides ", out);
+    print::decimal(decided, out);
+    print::put(" checks\n", out);
+}
+
 /// What the report says of a check that is left out.
 inline constexpr text did_not_end = "it did not end the last time";
 
@@ -144,14 +154,16 @@ template <target T, class Sink, callable<text> LeftOut>
     auto const caps = capabilities_of(it);
     options.absent = policy_of(it);
     outcome_counts counts{};
+    unsigned decided = 0;
     for_each_check([&]<class Check>(text) {
         finding found{.what = outcome::error, .detail = did_not_end};
         if (!is_left_out(text{Check::name})) { found = run_check<Check>(it, caps, options); }
         counts.add(found.what);
+        decided += found.detail == by_policy;
         print_tap_line(counts.total, Check::name, Check::rules.ids[0], found, out);
     });
     if (options.absent == absence_policy::ignores) {
-        print::put("# policy: ignores absent MSRs\n", out);
+        print_policy(decided, out);
     }
     print_tap_counts(counts, out);
     return counts;

@@ -31,6 +31,9 @@ enum class absence_policy : uint8_t {
     ignores,  ///< reads 0 and drops writes: some virtual machines
 };
 
+/// What is said of a check that the policy `ignores` decides.
+inline constexpr text by_policy = "policy: ignores absent MSRs";
+
 /// Asks a target for its policy, by RDMSR of two indices that no processor has.
 ///
 /// Source: REG-017.
@@ -95,7 +98,7 @@ template <class C, target T>
         return {.what = outcome::skipped, .detail = "dangerous"};
     }
     if (C::need.asks_absence && options.absent == absence_policy::ignores) {
-        return {.what = outcome::skipped, .detail = "policy: ignores absent MSRs"};
+        return {.what = outcome::skipped, .detail = by_policy};
     }
     finding first{.what = outcome::unsteady, .detail = "disturbed in each run"};
     unsigned counted = 0;
