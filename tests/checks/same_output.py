@@ -90,7 +90,7 @@ LISTING_READERS = {"pt_asm": [[]]}
 
 # Tests whose calls need other programs, or repeat those above.
 NO_CALLS_OF = ("golden", "output", "perf_data", "perf_data_list", "pt_count_mpi", "pt_record",
-               "regmap_sources", "timeline_browser")
+               "regmap_cases", "regmap_sources", "timeline_browser")
 TEST = re.compile(r"COMMAND \$\{python\}\s+tests/tools/(\w+)\.py((?:\s+\$<TARGET_FILE:\w+>)*)")
 
 MARK = re.compile(r"\{(file|out)(\d+)\}")

@@ -276,7 +276,10 @@ def check_files(files):
         if mark:
             lines = text.split("\n", 2)
             first = 1 if lines[0].startswith("#!") else 0
-            if lines[first:first + 1] != [f"{mark} SPDX-License-Identifier: BSL-1.0"]:
+            allowed = [f"{mark} SPDX-License-Identifier: BSL-1.0"]
+            if path.endswith((".c", ".h")):  # C89 has no other comments
+                allowed.append("/* SPDX-License-Identifier: BSL-1.0 */")
+            if lines[first] not in allowed:
                 yield Finding("spdx", path, first + 1, mark=mark)
             for line, match in matches(LEFTOVER, text):
                 yield Finding("leftover", path, line, name=match[0])
@@ -422,6 +425,8 @@ def tampered():
     yield inc + "base/bits.hpp", "#pragma once\n", "", [f"pragma-once {inc}base/bits.hpp:1"]
     yield inc + "base/bits.hpp", "// SPDX", "// Copyright\n// SPDX", [f"spdx {inc}base/bits.hpp:1"]
     yield "tests/checks/run", "# SPDX", "\n# SPDX", ["spdx tests/checks/run:2"]
+    yield "tests/c89.c", "", "/* SPDX-License-Identifier: BSL-1.0 */\n", []
+    yield "tests/c89.c", "", "/* SPDX-License-Identifier */\n", ["spdx tests/c89.c:1"]
     yield "tests/new.cmake", "", "set(x 1)\n", ["spdx tests/new.cmake:1"]
     yield inc + "base/version.hpp", "PTSPEC_V", "V", [f"macro {inc}base/version.hpp:3"]
     yield inc + "base/bits.hpp", "<stdint.h>", "<stdint.h>\n#  define PTSPEC_VERSION_X", [

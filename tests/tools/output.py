@@ -130,7 +130,8 @@ FORMS = {
                  (SMALL, ["--run", "enable", "user tsc", "ring=4x1M"])],
     "regmap": [(SMALL, ["--help"]), (SMALL, ["--list"]), (SMALL, ["IA32_RTIT_CTL"]),
                (SMALL, ["--svg", "PTW"]),
-               *((BIG, [form, "-"]) for form in ("--html", "--c", "--rust", "--json"))],
+               *((BIG, [form, "-"]) for form in ("--html", "--c", "--rust", "--json",
+                                                 "--cases"))],
 }
 # Arguments that are followed by the name of a file that is written, of more than 1000 bytes.
 FILES = {
@@ -138,7 +139,7 @@ FILES = {
     "pt_cut": [[RAW, "-o"], [RAW, "-o", "/dev/null", "--private", "--save-map"]],
     "pt_model": [["-e", EVENTS, "-o"]],
     "pt_record": [["--from", DIRECTORY, "-o"]],
-    "regmap": [["--html"], ["--c"], ["--rust"], ["--json"]],
+    "regmap": [["--html"], ["--c"], ["--rust"], ["--json"], ["--cases"]],
     "timeline": [[RAW, "-o"], [PERF, "-o"]],
     "topa_view": [["-e", RING, "--svg"]],
 }

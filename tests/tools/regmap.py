@@ -93,8 +93,8 @@ class EveryTool(ToolChecks, unittest.TestCase):
     PRINTS = [([], b""), (["--list"], b""), (["IA32_RTIT_CTL"], b""),
               (["PTW", "029278563412"], b""),
               (["--svg", "PTW"], b""), (["--html", "-"], b""), (["--c", "-"], b""),
-              (["--rust", "-"], b""), (["--json", "-"], b"")]
-    WRITES = [["--html"], ["--c"], ["--rust"], ["--json"]]
+              (["--rust", "-"], b""), (["--json", "-"], b""), (["--cases", "-"], b"")]
+    WRITES = [["--html"], ["--c"], ["--rust"], ["--json"], ["--cases"]]
 
 
 class Atlas(unittest.TestCase):

@@ -240,15 +240,18 @@ public:
     row_names(std::vector<entry> const& entries, std::string prefix)
         : entries_{entries}, prefix_{std::move(prefix)} {}
 
-    [[nodiscard]] auto msr(std::uint32_t number) const -> std::string {
+    /// The name of an MSR; empty for a number that is none.
+    [[nodiscard]] auto register_name(std::uint32_t number) const -> std::string {
         for (auto const& one : entries_) {
             for (auto const& place : one.locations) {
-                if (place.kind == "MSR" && place.number == number) {
-                    return prefix_ + place.name + "_MSR";
-                }
+                if (place.kind == "MSR" && place.number == number) { return place.name; }
             }
         }
-        return c_hex(number);
+        return {};
+    }
+    [[nodiscard]] auto msr(std::uint32_t number) const -> std::string {
+        auto const name = register_name(number);
+        return name.empty() ? c_hex(number) : prefix_ + name + "_MSR";
     }
     /// The masks of the fields of a capability: `0` for none.
     [[nodiscard]] auto mask(capability const& of) const -> std::string {

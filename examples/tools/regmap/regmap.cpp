@@ -8,6 +8,7 @@
 #include "atlas.hpp"
 #include "c_header.hpp"
 #include "json.hpp"
+#include "msr_cases.hpp"
 #include "rust_module.hpp"
 
 #include <algorithm>
@@ -30,6 +31,7 @@ constexpr std::string_view usage =
        regmap --c FILE
        regmap --rust FILE
        regmap --json FILE
+       regmap --cases FILE
        regmap --list
 
 NAME is spelled as in the manual or in the library, in upper or lower case: IA32_RTIT_CTL, TIP.PGE,
@@ -43,6 +45,8 @@ BYTES are in memory order. A value that is also a name, such as CFE, needs the p
                     a WRMSR or a ToPA entry and return the broken rule
   --rust FILE       write the same as a Rust module without std
   --json FILE       write all words and packets, the rules, and the tables of these checks as JSON
+  --cases FILE      write test cases of WRMSR as arrays in C89, for tests of a kernel, a hypervisor
+                    or an emulator; examples/msr_cases has a runner
   --unicode         draw with line characters instead of + - |
   --maxphyaddr N    physical addresses have N bits, 32 to 64 (decimal); higher address bits are
                     reserved
@@ -81,7 +85,8 @@ auto parse(tool::command_line& line) -> options {
             out.svg = true;
         } else if (line.is("--unicode")) {
             out.unicode = true;
-        } else if (line.is("--html") || line.is("--c") || line.is("--rust") || line.is("--json")) {
+        } else if (line.is("--html") || line.is("--c") || line.is("--rust") || line.is("--json") ||
+                   line.is("--cases")) {
             if (!out.whole.empty()) { throw misuse{"one file is written at a time"}; }
             out.whole = line.argument();
             out.file = line.value();
@@ -235,6 +240,8 @@ void run(options const& how, tool::output& to) {
         to.write(rust_module{entries}.text());
     } else if (how.whole == "--json") {
         to.write(json_document{entries}.text());
+    } else if (how.whole == "--cases") {
+        to.write(case_header{entries}.text());
     } else if (how.svg) {
         auto const& one = found(entries, how.words[0]);
         to.write(printed([&](auto& out) {
