@@ -93,3 +93,35 @@ TEST_CASE("a CFE is compared by its type and its IP bit") {
                seen.packets[1] == suite::seen_packet{packet::kind::cfe, false, 2};
     });
 }
+
+TEST_CASE("a packet that no processor may send is a broken rule") {
+    CHECK_TWICE([](auto value) {
+        // After PSB, CBR and PSBEND: packets with one wrong field, by packets.md.
+        constexpr size_t head = 22;
+        struct wrong {
+            uint8_t bytes[16];
+            rule broken;
+        };
+        constexpr wrong all[] = {
+            {{0x02, 0xFF}, rule::PKT_012},
+            {{0x05}, rule::PKT_015},
+            {{0x02, 0xA3, 0, 0, 0, 0, 0, 0}, rule::PKT_036},
+            {{0x02, 0xA3, 1, 0, 0, 0, 0, 0}, rule::PKT_037},
+            {{0xAD, 0, 0, 0, 0, 0, 0, 0, 0}, rule::PKT_052},
+            {{0x99, 0x40}, rule::PKT_089},
+            {{0x99, 0x03}, rule::PKT_090},
+            {{0x07, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF}, rule::PKT_110},
+            {{0x02, 0x82, 0x02, 0x82}, rule::PKT_131},
+            {{0x02, 0x52}, rule::PKT_173},
+        };
+        bool is_right = true;
+        for (auto const& one : all) {
+            uint8_t bytes[head + sizeof one.bytes] = {};
+            for (size_t i = 0; i < head; ++i) { bytes[i] = value(example[i]); }
+            for (size_t i = 0; i < sizeof one.bytes; ++i) { bytes[head + i] = one.bytes[i]; }
+            auto const seen = suite::read_trace(bytes);
+            is_right = is_right && seen.broken == one.broken;
+        }
+        return is_right;
+    });
+}

@@ -184,7 +184,8 @@ class Observable(unittest.TestCase):
         families = {}
         for rule, checks, *_ in rows:
             families[rule[:3]] = families.get(rule[:3], 0) + bool(checks)
-        for family, least in (("GEN", 95), ("OUT", 50), ("REG", 85), ("PRG", 20)):
+        for family, least in (("GEN", 95), ("OUT", 50), ("PKT", 85), ("REG", 85),
+                              ("PRG", 20)):
             self.assertGreaterEqual(families[family], least)
         asked = {rule for one in observable.lines_of(PT_SUITE, "--list", "--json")
                  for rule in one["rules"].split()}

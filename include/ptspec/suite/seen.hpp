@@ -17,6 +17,10 @@ struct seen_packet {
     bool has_ip = true;
     uint64_t value = 0;  ///< the IP; 1 of a taken branch; else the fields that are compared
 
+    /// True for a MODE.Exec of 64-bit code, with IF or without.
+    [[nodiscard]] constexpr auto is_64_bit_mode() const noexcept -> bool {
+        return kind == packet::kind::mode_exec && (value & 3) == 1;
+    }
     friend constexpr auto operator==(seen_packet const&, seen_packet const&) -> bool = default;
 };
 
@@ -69,7 +73,7 @@ constexpr auto value_of(packet::any_packet const& it, uint64_t ip) noexcept -> s
         }
         case kind::fup: return {it.kind(), it.as<packet::fup>().has_ip(), ip};
         case kind::pip: return {it.kind(), true, it.as<packet::pip>().get<packet::pip::CR3>()};
-        case kind::mode_exec:
+        case kind::mode_exec: return {it.kind(), true, it.raw().low >> 8 & 7};
         case kind::mode_tsx: return {it.kind(), true, it.raw().low >> 8 & 3};
         case kind::ptw: {
             auto const one = it.as<packet::ptw>();
@@ -250,8 +254,7 @@ struct trace_difference {
         if (one.how == wanted::form::at_offset) { want.value += base; }
         if (one.how == wanted::form::cr3) { want.value = cr3 & packet::pip::CR3::address_mask; }
         if (one.how == wanted::form::compressed) { want.value = 1; }
-        if (want.kind == kind::tip_pge && at < trace.count &&
-            trace.packets[at] == seen_packet{kind::mode_exec, true, 1}) {
+        if (want.kind == kind::tip_pge && at < trace.count && trace.packets[at].is_64_bit_mode()) {
             ++at;
         }
         seen_packet const seen = at < trace.count ? trace.packets[at] : seen_packet{};

@@ -34,9 +34,9 @@ constexpr void require_empty_body(armed<T>& on, rule which, snippet const& code,
 /// TraceEn rises and falls: TIP.PGE of the next instruction, then FUP of the WRMSR and TIP.PGD.
 struct enable_and_disable {
     static constexpr text name = "enable-and-disable";
-    static constexpr rule_list rules{
-        "GEN-180", "GEN-100", "GEN-183", "GEN-106", "GEN-185", "PKT-076", "PKT-077", "PKT-073",
-        "PRG-035", "GEN-235", "GEN-236", "PKT-072", "GEN-027", "REG-059", "REG-191", "PRG-040"};
+    static constexpr rule_list rules{"GEN-180", "GEN-100", "GEN-183", "GEN-106", "GEN-185",
+                                     "PKT-076", "PKT-077", "PKT-073", "PRG-035", "GEN-235",
+                                     "GEN-236", "PKT-072", "GEN-027", "REG-059", "PKT-089"};
     static constexpr needs need = needs::tracing().with(snippets::nothing);
 
     template <target T>
@@ -49,9 +49,8 @@ struct enable_and_disable {
 /// Conditional branches are bits of TNT packets, the oldest first.
 struct conditional_branches {
     static constexpr text name = "conditional-branches";
-    static constexpr rule_list rules{"GEN-121", "GEN-110", "PKT-030", "PKT-031",
-                                     "PKT-032", "PKT-038", "GEN-124", "GEN-123",
-                                     "GEN-083", "PKT-277", "GEN-005", "GEN-340"};
+    static constexpr rule_list rules{"GEN-121", "GEN-110", "PKT-030", "PKT-031", "PKT-032",
+                                     "PKT-038", "GEN-124", "GEN-123", "GEN-340"};
     static constexpr needs need = needs::tracing().with(snippets::branches);
 
     template <target T>
@@ -67,7 +66,7 @@ struct conditional_branches {
 struct full_tnt {
     static constexpr text name = "full-tnt";
     static constexpr rule_list rules{"GEN-120", "GEN-122", "GEN-121", "GEN-124", "PKT-033",
-                                     "PKT-034", "PKT-035", "PKT-031", "PKT-277"};
+                                     "PKT-034", "PKT-035", "PKT-031", "PKT-036", "PKT-037"};
     static constexpr needs need = needs::tracing().with(snippets::many_conditionals);
 
     template <target T>
@@ -100,7 +99,7 @@ struct indirect_branches {
     static constexpr text name = "indirect-branches";
     static constexpr rule_list rules{"GEN-110", "GEN-123", "PKT-050", "PKT-051",
                                      "PKT-059", "PKT-070", "PKT-071", "PKT-060",
-                                     "PKT-064", "GEN-174", "GEN-145"};
+                                     "GEN-174", "PKT-015", "PKT-052"};
     static constexpr needs need = needs::tracing().with(snippets::indirect);
 
     template <target T>
@@ -116,8 +115,8 @@ struct indirect_branches {
 /// A RET to the instruction after its call is a taken branch of a TNT.
 struct compressed_returns {
     static constexpr text name = "compressed-returns";
-    static constexpr rule_list rules{"GEN-130", "GEN-132", "GEN-138", "GEN-133",
-                                     "PKT-276", "PKT-067", "PKT-038"};
+    static constexpr rule_list rules{"GEN-130", "GEN-132", "GEN-138",
+                                     "GEN-133", "PKT-067", "PKT-038"};
     static constexpr needs need = needs::tracing().with(snippets::calls);
 
     template <target T>
@@ -134,7 +133,7 @@ struct compressed_returns {
 /// A RET elsewhere has a TIP, and uses up the entry of the call.
 struct mismatched_returns {
     static constexpr text name = "mismatched-returns";
-    static constexpr rule_list rules{"GEN-133", "GEN-134", "GEN-130", "GEN-146"};
+    static constexpr rule_list rules{"GEN-133", "GEN-134", "GEN-130"};
     static constexpr needs need = needs::tracing().with(snippets::mismatched_returns);
 
     template <target T>
@@ -153,7 +152,7 @@ struct mismatched_returns {
 /// A direct call of the next instruction predicts no RET, an indirect one does.
 struct calls_of_next {
     static constexpr text name = "calls-of-the-next-instruction";
-    static constexpr rule_list rules{"GEN-132", "GEN-130", "PKT-276"};
+    static constexpr rule_list rules{"GEN-132", "GEN-130"};
     static constexpr needs need = needs::tracing().with(snippets::calls_of_next);
 
     template <target T>
@@ -172,7 +171,7 @@ struct calls_of_next {
 /// The processor remembers 64 calls.
 struct nested_calls {
     static constexpr text name = "nested-calls";
-    static constexpr rule_list rules{"GEN-131", "GEN-133", "PKT-276"};
+    static constexpr rule_list rules{"GEN-131", "GEN-133"};
     static constexpr needs need = needs::tracing().with(snippets::nested_calls);
 
     template <target T>
@@ -211,7 +210,7 @@ struct dis_retc {
 struct far_transfers {
     static constexpr text name = "far-transfers";
     static constexpr rule_list rules{"GEN-114", "GEN-136", "GEN-110", "GEN-236",
-                                     "PKT-071", "GEN-237", "GEN-245", "PKT-092"};
+                                     "PKT-071", "GEN-237", "PKT-092"};
     static constexpr needs need = needs::tracing().with(snippets::far_return);
 
     template <target T>
@@ -255,6 +254,7 @@ struct no_branch_en {
         auto const with = on.usual_ctl().with(ctl::BranchEn{false});
         if (!on.trace(snippets::indirect, with).has_run) { return on.result(); }
         on.expect_nothing("GEN-029"_rule, snippets::indirect);
+        on.require(on.seen().begins_with_psb_plus, "GEN-160"_rule, "PSB+ without BranchEn", 1, 0);
         on.require(!on.seen().first_psb.has_ip, "GEN-028"_rule, "FUP in PSB+", 0, 1);
         return on.result();
     }
@@ -273,6 +273,8 @@ struct other_context {
         if (!on.trace(snippets::indirect, with).has_run) { return on.result(); }
         on.expect_nothing("GEN-030"_rule, snippets::indirect);
         auto const& psb = on.seen().first_psb;
+        on.require(on.seen().begins_with_psb_plus, "GEN-160"_rule, "PSB+ while ContextEn is 0", 1,
+                   0);
         on.require(!psb.has_ip && !psb.has(packet::kind::pip) && !psb.has(packet::kind::vmcs) &&
                        !psb.has(packet::kind::mode_tsx),
                    "GEN-170"_rule, "PSB+ while ContextEn is 0");

@@ -70,7 +70,7 @@ constexpr void require_status(armed<T>& on, rule which, text detail, bool value)
 /// While TraceEn is 1 a WRMSR of each other MSR raises #GP, of its own value, too.
 struct locked_while_tracing {
     static constexpr text name = "locked-while-tracing";
-    static constexpr rule_list rules{"REG-004", "REG-005", "REG-009", "REG-190", "PRG-020"};
+    static constexpr rule_list rules{"REG-004", "REG-009", "PRG-020"};
     static constexpr needs need = needs::enabling();
 
     template <target T>
@@ -150,8 +150,8 @@ struct ctl_stays {
 /// A WRMSR that clears TraceEn may change every other field; a reserved bit still raises #GP.
 struct ctl_clears {
     static constexpr text name = "ctl-clears-traceen";
-    static constexpr rule_list rules{"REG-022", "REG-044", "REG-056", "REG-009",
-                                     "REG-023", "REG-061", "PRG-021", "PRG-032"};
+    static constexpr rule_list rules{"REG-022", "REG-044", "REG-056", "REG-009", "REG-023",
+                                     "REG-061", "PRG-021", "PRG-032", "REG-060"};
     static constexpr needs need = needs::enabling();
 
     template <target T>
@@ -181,7 +181,7 @@ struct ctl_clears {
 /// TraceEn = 1 with a single range, and with ToPA, as CPUID says.
 struct enabling_output {
     static constexpr text name = "enabling-by-output-scheme";
-    static constexpr rule_list rules{"REG-025", "REG-024", "REG-009"};
+    static constexpr rule_list rules{"REG-025", "REG-024", "REG-009", "REG-022"};
     static constexpr needs need = needs::enabling();
 
     template <target T>
@@ -243,7 +243,7 @@ struct enabling_features {
 struct no_context {
     static constexpr text name = "neither-os-nor-user";
     static constexpr rule_list rules{"REG-041", "REG-057", "GEN-050", "GEN-023",
-                                     "REG-056", "REG-058", "GEN-025", "REG-009"};
+                                     "REG-056", "REG-058", "GEN-025"};
     static constexpr needs need = needs::enabling();
 
     template <target T>
@@ -262,7 +262,7 @@ struct no_context {
 /// Code at CPL 0 with OS = 1: all three enables of STATUS.
 struct kernel_context {
     static constexpr text name = "status-of-kernel-code";
-    static constexpr rule_list rules{"REG-057", "REG-056", "REG-058", "REG-051", "GEN-020",
+    static constexpr rule_list rules{"REG-057", "REG-056", "REG-058", "REG-051",
                                      "GEN-024", "GEN-050", "GEN-023", "GEN-021"};
     static constexpr needs need = needs::enabling();
 
@@ -286,8 +286,8 @@ struct kernel_context {
 /// TraceEn = 1 with Stopped or Error set: no fault, and TriggerEn stays 0.
 struct enabled_while_stopped {
     static constexpr text name = "enabled-while-stopped";
-    static constexpr rule_list rules{"REG-043", "REG-056", "GEN-021", "GEN-020",
-                                     "OUT-007", "REG-062", "REG-004", "OUT-134"};
+    static constexpr rule_list rules{"REG-043", "REG-056", "GEN-021",
+                                     "GEN-020", "REG-062", "REG-004"};
     static constexpr needs need = needs::enabling();
 
     template <target T>

@@ -26,7 +26,7 @@ constexpr auto read_cpuid(armed<T>& on) noexcept -> Word {
 /// Leaf 14H exists where CPUID.07H.0:EBX says that Intel PT does, and has an output scheme.
 struct cpuid_leaf {
     static constexpr text name = "cpuid-leaf-14h";
-    static constexpr rule_list rules{"REG-160", "PRG-001", "REG-162"};
+    static constexpr rule_list rules{"REG-160", "REG-162"};
     static constexpr needs need{};
 
     template <target T>
@@ -119,7 +119,7 @@ struct cpuid_mentry {
 /// MTC needs the ratio of leaf 15H.
 struct cpuid_crystal {
     static constexpr text name = "cpuid-leaf-15h";
-    static constexpr rule_list rules{"REG-167", "PKT-301"};
+    static constexpr rule_list rules{"REG-167"};
     static constexpr needs need = needs{}.with(features::mtc);
 
     template <target T>

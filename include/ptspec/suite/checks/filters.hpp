@@ -82,8 +82,7 @@ struct cr3_filter {
 /// The same code without a filter, and with unused ranges.
 struct no_filter {
     static constexpr text name = "unused-ranges";
-    static constexpr rule_list rules{"GEN-081", "REG-058", "GEN-025",
-                                     "GEN-083", "REG-078", "PRG-136"};
+    static constexpr rule_list rules{"GEN-081", "REG-058", "GEN-025", "PRG-136"};
     static constexpr needs need = needs::tracing().with(snippets::areas).with(features::ranges);
 
     template <target T>
@@ -102,10 +101,9 @@ struct no_filter {
 /// A filter: TIP.PGE where a branch enters it, TIP.PGD where one leaves it. Each range alone.
 struct ip_filter {
     static constexpr text name = "ip-filter";
-    static constexpr rule_list rules{"GEN-080", "GEN-081", "GEN-083", "GEN-100", "GEN-101",
-                                     "GEN-102", "GEN-105", "GEN-031", "GEN-032", "GEN-112",
-                                     "REG-058", "REG-059", "REG-078", "PKT-073", "PKT-074",
-                                     "PKT-075", "GEN-340"};
+    static constexpr rule_list rules{
+        "GEN-080", "GEN-081", "GEN-083", "GEN-100", "GEN-101", "GEN-102", "GEN-105", "GEN-031",
+        "GEN-032", "GEN-112", "REG-058", "REG-059", "REG-078", "PKT-073", "PKT-074", "GEN-340"};
     static constexpr needs need = needs::tracing().with(snippets::areas).with(features::ranges);
 
     template <target T>
@@ -300,8 +298,7 @@ struct enabled_in_range {
 struct trace_stop {
     static constexpr text name = "tracestop";
     static constexpr rule_list rules{"GEN-090", "REG-068", "GEN-080", "GEN-020",
-                                     "GEN-022", "PKT-160", "PKT-161", "GEN-101",
-                                     "REG-056", "PRG-061", "REG-060", "GEN-089"};
+                                     "GEN-022", "PKT-160", "GEN-101"};
     static constexpr needs need = needs::tracing().with(snippets::areas).with(features::ranges);
 
     template <target T>
@@ -397,7 +394,7 @@ struct trace_stop_always {
 /// TraceEn rises inside a TraceStop range.
 struct enabled_in_stop_range {
     static constexpr text name = "enabled-inside-a-tracestop-range";
-    static constexpr rule_list rules{"GEN-088", "REG-068", "GEN-021"};
+    static constexpr rule_list rules{"GEN-088", "REG-068"};
     static constexpr needs need = needs::tracing().with(snippets::branches).with(features::ranges);
 
     template <target T>

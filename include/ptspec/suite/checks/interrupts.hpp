@@ -52,8 +52,8 @@ inline constexpr entry with_stop_and_int = with_int.with(entry::STOP{true});
 /// in the next region. Writing 1 to bit 55 of 390H clears it.
 struct topa_int {
     static constexpr text name = "topa-int";
-    static constexpr rule_list rules{"OUT-082", "OUT-084", "REG-203", "REG-204", "PRG-063",
-                                     "PRG-121", "PRG-120", "REG-192", "PRG-085", "OUT-143"};
+    static constexpr rule_list rules{"OUT-082", "OUT-084", "REG-203", "PRG-063",
+                                     "PRG-121", "REG-192", "PRG-085", "OUT-143"};
     static constexpr needs need = detail::pmi_needs.with(ability::interrupt);
 
     template <target T>
@@ -80,7 +80,7 @@ struct topa_int {
 /// IA32_PERF_GLOBAL_STATUS is read only, 391H sets bit 55, and 390H clears it.
 struct global_status_bit {
     static constexpr text name = "global-status-bit-55";
-    static constexpr rule_list rules{"REG-203", "OUT-084", "REG-204", "REG-009"};
+    static constexpr rule_list rules{"REG-203", "OUT-084", "REG-009"};
     static constexpr needs need{.output = wanted_output::topa,
                                 .abilities = ability_set{}.with(ability::global_status)};
 
@@ -177,7 +177,7 @@ struct preservation_off {
 /// With InjectPsbPmiOnEnable a region with INT sets PendToPAPMI, and enabling again pends the PMI.
 struct preservation_of_pmi {
     static constexpr text name = "pmi-preservation";
-    static constexpr rule_list rules{"OUT-085", "OUT-086", "REG-066", "PRG-125", "OUT-087"};
+    static constexpr rule_list rules{"OUT-085", "OUT-086", "REG-066", "PRG-125", "OUT-082"};
     static constexpr needs need = detail::preservation_needs.with(ability::interrupt);
 
     template <target T>
@@ -236,7 +236,7 @@ struct preservation_of_psb {
 /// Without MENTRY the PMI comes before the region is full.
 struct early_int {
     static constexpr text name = "topa-int-without-mentry";
-    static constexpr rule_list rules{"OUT-101", "OUT-102", "PRG-126", "PRG-090"};
+    static constexpr rule_list rules{"OUT-101", "PRG-090"};
     static constexpr needs need = needs::tracing(wanted_output::topa)
                                       .with(snippets::branches)
                                       .with(ability::global_status)

@@ -151,10 +151,9 @@ inline constexpr needs kind_needs = [] {
 struct bytes_of_branches {
     static constexpr text name = "bytes-of-branches";
     static constexpr rule_list rules{
-        "GEN-011", "GEN-010", "GEN-120", "GEN-171", "GEN-009", "GEN-202", "GEN-241",
-        "GEN-236", "PKT-001", "PKT-002", "PKT-053", "PKT-054", "PKT-055", "PKT-064",
-        "PKT-062", "PKT-040", "PKT-086", "PKT-133", "PKT-345", "PKT-343", "PKT-341",
-        "PKT-340", "PKT-057", "PKT-068", "PKT-003", "GEN-008"};
+        "GEN-011", "GEN-010", "GEN-120", "GEN-171", "GEN-009", "GEN-202", "GEN-241", "GEN-236",
+        "PKT-001", "PKT-002", "PKT-053", "PKT-054", "PKT-055", "PKT-064", "PKT-086", "PKT-133",
+        "PKT-345", "PKT-341", "PKT-340", "PKT-057", "PKT-068", "PKT-003", "PKT-056"};
     static constexpr needs need = detail::kind_needs;
 
     template <target T>
@@ -207,7 +206,7 @@ struct bytes_of_ptwrite {
 struct bytes_of_transactions {
     static constexpr text name = "bytes-of-transactions";
     static constexpr rule_list rules{"GEN-011", "GEN-010", "GEN-120", "GEN-171", "GEN-202",
-                                     "GEN-241", "GEN-236", "PKT-085", "PKT-088", "PKT-091"};
+                                     "GEN-241", "GEN-236", "PKT-085", "PKT-088"};
     static constexpr needs need = detail::kind_needs.with(snippets::transaction);
 
     template <target T>
@@ -224,7 +223,7 @@ struct bytes_of_time {
     static constexpr rule_list rules{
         "GEN-214", "GEN-200", "GEN-201", "GEN-203", "GEN-202", "GEN-011", "GEN-010", "GEN-120",
         "GEN-171", "GEN-241", "GEN-236", "GEN-216", "GEN-212", "GEN-210", "GEN-215", "PKT-108",
-        "PKT-109", "PKT-100", "PKT-101", "PKT-103", "PKT-342", "PKT-116", "PKT-111", "PRG-131"};
+        "PKT-109", "PKT-100", "PKT-101", "PKT-103", "PKT-342", "PKT-116", "PRG-131"};
     static constexpr needs need =
         detail::kind_needs.with(ability::model_time).with(snippets::long_run);
 
@@ -256,9 +255,9 @@ struct bytes_of_time {
 struct bytes_of_psb_periods {
     static constexpr text name = "bytes-of-psb-periods";
     static constexpr rule_list rules{"GEN-163", "GEN-012", "GEN-165", "GEN-160", "GEN-161",
-                                     "GEN-006", "GEN-162", "GEN-171", "GEN-011", "GEN-010",
-                                     "GEN-120", "GEN-202", "GEN-241", "GEN-236", "REG-048",
-                                     "REG-064", "PKT-139", "GEN-174", "PRG-135"};
+                                     "GEN-162", "GEN-171", "GEN-011", "GEN-010", "GEN-120",
+                                     "GEN-202", "GEN-241", "GEN-236", "REG-048", "PKT-139",
+                                     "GEN-174", "GEN-344"};
     static constexpr needs need = detail::kind_needs.with(snippets::long_run);
 
     template <target T>

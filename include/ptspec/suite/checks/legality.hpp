@@ -211,7 +211,7 @@ struct range_values {
 /// Each MSR keeps its value while the others are written.
 struct storage {
     static constexpr text name = "msrs-are-separate";
-    static constexpr rule_list rules{"REG-018", "REG-080", "REG-003", "REG-015"};
+    static constexpr rule_list rules{"REG-018", "REG-080", "REG-015"};
     static constexpr needs need{};
 
     template <target T>

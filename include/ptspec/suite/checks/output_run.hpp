@@ -55,6 +55,8 @@ constexpr void follow(armed<T>& on, rule which, ctl with, stretch const (&path)[
 template <target T>
 constexpr void refuse_output_now(armed<T>& on, rule which, ctl with) noexcept {
     auto const before = on.state().output;
+    on.require(!status_of(on).template get<status::Error>(), "OUT-008"_rule,
+               "Error while TraceEn is 0", 0, 1, status::address);
     auto const got = on.run(snippets::branches, with);
     if (!got.has_run) { return; }
     on.require(got.status.template get<status::Error>(), which, "Error", 1, 0, status::address);

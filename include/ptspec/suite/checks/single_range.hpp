@@ -16,9 +16,9 @@ inline constexpr uint64_t half = 0x800;
 /// Bytes go from the offset on, and after the last byte of the range to its first.
 struct range_wraps {
     static constexpr text name = "single-range-wraps";
-    static constexpr rule_list rules{"OUT-021", "OUT-020", "OUT-027", "OUT-028", "OUT-025",
-                                     "OUT-002", "OUT-001", "OUT-005", "OUT-006", "PRG-081",
-                                     "PRG-080", "PRG-142", "PRG-063"};
+    static constexpr rule_list rules{"OUT-021", "OUT-020", "OUT-027", "OUT-028",
+                                     "OUT-025", "OUT-002", "OUT-001", "OUT-005",
+                                     "OUT-006", "PRG-081", "PRG-080", "PRG-063"};
     static constexpr needs need =
         needs::tracing(wanted_output::single_range).with(snippets::branches);
 
@@ -77,9 +77,9 @@ struct range_of_128 {
 /// Error becomes 1, and nothing is stored.
 struct range_errors {
     static constexpr text name = "single-range-errors";
-    static constexpr rule_list rules{"OUT-022", "OUT-023", "OUT-024", "OUT-008", "OUT-029",
-                                     "REG-042", "GEN-231", "PRG-082", "REG-056", "REG-073",
-                                     "PRG-023", "OUT-141", "PRG-033"};
+    static constexpr rule_list rules{"OUT-022", "OUT-023", "OUT-024", "OUT-008",
+                                     "OUT-029", "REG-042", "GEN-231", "PRG-082",
+                                     "REG-056", "REG-073", "PRG-023", "OUT-141"};
     static constexpr needs need =
         needs::tracing(wanted_output::single_range).with(snippets::branches);
 
@@ -105,7 +105,7 @@ struct range_errors {
 /// Between two runs the output MSRs stay, and the trace continues where it ended.
 struct range_continues {
     static constexpr text name = "output-continues";
-    static constexpr rule_list rules{"OUT-006", "OUT-058", "OUT-005", "PRG-043", "REG-080"};
+    static constexpr rule_list rules{"OUT-006", "OUT-058", "OUT-005", "PRG-043"};
     static constexpr needs need = needs::tracing().with(snippets::branches);
 
     template <target T>

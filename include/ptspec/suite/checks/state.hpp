@@ -51,8 +51,7 @@ constexpr void require_image(armed<T>& on, rule which, pt_state const& image) no
 /// XSAVES stores CTL as it is, clears TraceEn, and stores the other MSRs as they are then.
 struct xsaves_stores {
     static constexpr text name = "xsaves";
-    static constexpr rule_list rules{"REG-142", "REG-141", "GEN-184",
-                                     "PRG-110", "PRG-111", "REG-060"};
+    static constexpr rule_list rules{"REG-142", "REG-141", "GEN-184", "PRG-110", "PRG-111"};
     static constexpr needs need = detail::xsaves_needs;
 
     template <target T>
@@ -92,8 +91,8 @@ struct xsaves_stores {
 /// XRSTORS loads each MSR, and TraceEn last.
 struct xrstors_loads {
     static constexpr text name = "xrstors";
-    static constexpr rule_list rules{"REG-144", "REG-141", "REG-143", "PRG-110",
-                                     "PRG-112", "GEN-184", "REG-043"};
+    static constexpr rule_list rules{"REG-144", "REG-141", "REG-143",
+                                     "PRG-110", "PRG-112", "GEN-184"};
     static constexpr needs need = detail::xsaves_needs;
 
     template <target T>
@@ -229,8 +228,8 @@ struct cold_reset_state {
 /// Clearing TraceEn stores all bytes, and resets nothing else.
 struct flush_at_disable {
     static constexpr text name = "flush";
-    static constexpr rule_list rules{"PRG-060", "PRG-062", "PRG-043", "OUT-004", "OUT-005",
-                                     "REG-192", "GEN-183", "PRG-041", "PRG-063"};
+    static constexpr rule_list rules{"PRG-060", "PRG-062", "PRG-043", "OUT-004",
+                                     "OUT-005", "REG-192", "GEN-183", "PRG-063"};
     static constexpr needs need = needs::tracing().with(snippets::branches);
 
     template <target T>
@@ -252,8 +251,7 @@ struct flush_at_disable {
 /// Saves a context with the procedure of a driver, changes the MSRs, and restores it.
 struct context_switch {
     static constexpr text name = "context-switch";
-    static constexpr rule_list rules{"PRG-100", "PRG-101", "PRG-102", "PRG-103", "REG-193",
-                                     "REG-194", "PRG-260", "PRG-030", "PRG-040", "PRG-041"};
+    static constexpr rule_list rules{"PRG-100", "PRG-101", "REG-193", "REG-194"};
     static constexpr needs need = needs::tracing().with(snippets::branches);
 
     template <target T>

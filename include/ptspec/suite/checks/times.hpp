@@ -11,9 +11,9 @@ namespace ptspec::suite::checks {
 struct first_psb {
     static constexpr text name = "psb-of-enabling";
     static constexpr rule_list rules{
-        "GEN-170", "GEN-180", "GEN-162", "REG-063", "GEN-172", "GEN-173", "GEN-174", "GEN-182",
-        "PKT-130", "PKT-133", "PKT-134", "PKT-141", "PRG-042", "GEN-202", "PKT-105", "PKT-060",
-        "GEN-125", "GEN-176", "GEN-344", "PKT-142", "PKT-138", "PKT-136", "PKT-078"};
+        "GEN-170", "GEN-180", "GEN-162", "REG-063", "GEN-172", "GEN-174", "GEN-182", "PKT-130",
+        "PKT-133", "PKT-134", "PKT-141", "PRG-042", "GEN-202", "PKT-105", "PKT-060", "GEN-125",
+        "GEN-176", "PKT-142", "PKT-138", "PKT-078", "GEN-028", "GEN-241", "PKT-131"};
     static constexpr needs need = needs::tracing().with(snippets::branches);
 
     template <target T>
@@ -43,7 +43,7 @@ struct first_psb {
 struct tsc_packets {
     static constexpr text name = "tsc";
     static constexpr rule_list rules{"GEN-200", "PKT-100", "GEN-170", "GEN-181",
-                                     "PKT-278", "GEN-028", "PKT-302", "PRG-137"};
+                                     "PKT-278", "GEN-028", "GEN-201"};
     static constexpr needs need = needs::tracing().with(snippets::branches);
 
     template <target T>
@@ -74,7 +74,7 @@ struct mtc_packets {
     static constexpr text name = "mtc-and-tma";
     static constexpr rule_list rules{"GEN-201", "GEN-203", "GEN-204", "GEN-206", "PKT-101",
                                      "PKT-102", "PKT-103", "PKT-135", "PKT-303", "GEN-170",
-                                     "REG-030", "PKT-304", "PRG-134", "REG-048"};
+                                     "REG-030", "PRG-134", "REG-048"};
     static constexpr needs need = needs::tracing().with(snippets::long_run).with(features::mtc);
 
     template <target T>
@@ -99,7 +99,7 @@ struct mtc_packets {
 /// MTCs come with PacketEn = 0, too.
 struct mtc_without_context {
     static constexpr text name = "mtc-without-contexten";
-    static constexpr rule_list rules{"GEN-204", "GEN-028", "GEN-030", "GEN-160"};
+    static constexpr rule_list rules{"GEN-204", "GEN-028", "GEN-030"};
     static constexpr needs need = needs::tracing().with(snippets::long_run).with(features::mtc);
 
     template <target T>
@@ -144,9 +144,9 @@ struct mtc_periods {
 /// CYC packets: at CycThresh 0 each packet of a cycle of its own has one.
 struct cyc_packets {
     static constexpr text name = "cyc";
-    static constexpr rule_list rules{"GEN-211", "GEN-210", "GEN-213", "GEN-214", "PKT-107",
-                                     "PKT-112", "PKT-113", "REG-027", "PRG-132", "GEN-028",
-                                     "PRG-133", "GEN-217", "PKT-114"};
+    static constexpr rule_list rules{"GEN-211", "GEN-210", "GEN-213", "GEN-214",
+                                     "PKT-107", "PKT-112", "PKT-113", "REG-027",
+                                     "GEN-028", "PRG-133", "GEN-217", "PKT-110"};
     static constexpr needs need = needs::tracing().with(snippets::long_run).with(features::cyc);
 
     template <target T>
@@ -170,7 +170,7 @@ struct cyc_packets {
 /// A higher CycThresh has no more CYC packets.
 struct cyc_thresholds {
     static constexpr text name = "cyc-thresholds";
-    static constexpr rule_list rules{"GEN-212", "PRG-130", "PKT-115", "REG-048", "PRG-131"};
+    static constexpr rule_list rules{"GEN-212", "PRG-130", "REG-048", "PRG-131"};
     static constexpr needs need = needs::tracing().with(snippets::long_run).with(features::cyc);
 
     template <target T>
@@ -195,8 +195,7 @@ struct cyc_thresholds {
 /// With PacketByteCnt other than 0 enabling need not give a PSB+: TSC, TMA and CBR come.
 struct resumed_trace {
     static constexpr text name = "enabled-with-packetbytecnt";
-    static constexpr rule_list rules{"GEN-181", "REG-063", "PKT-141", "GEN-162",
-                                     "PRG-102", "GEN-236", "PRG-042", "REG-055"};
+    static constexpr rule_list rules{"GEN-181", "REG-063", "PKT-141", "GEN-236", "REG-055"};
     static constexpr needs need = needs::tracing().with(snippets::branches).with(features::cyc);
 
     template <target T>
@@ -218,7 +217,7 @@ struct resumed_trace {
 /// PacketByteCnt counts the bytes since the PSB.
 struct packet_byte_count {
     static constexpr text name = "packetbytecnt";
-    static constexpr rule_list rules{"GEN-161", "GEN-165", "REG-055", "REG-061", "REG-064"};
+    static constexpr rule_list rules{"GEN-161", "REG-061"};
     static constexpr needs need = needs::tracing().with(snippets::branches).with(features::cyc);
 
     template <target T>

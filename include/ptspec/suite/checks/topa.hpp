@@ -34,7 +34,7 @@ struct topa_advances {
     static constexpr text name = "topa-next-entry";
     static constexpr rule_list rules{"OUT-050", "OUT-051", "OUT-052", "OUT-053", "OUT-040",
                                      "OUT-045", "OUT-042", "OUT-058", "OUT-002", "OUT-001",
-                                     "OUT-044", "PRG-083", "PRG-084", "PRG-085", "PRG-080"};
+                                     "PRG-083", "PRG-084", "PRG-085", "PRG-080"};
     static constexpr needs need =
         needs::tracing(wanted_output::topa_of_many_entries).with(snippets::branches);
 
@@ -93,7 +93,7 @@ struct topa_sizes {
 struct topa_end {
     static constexpr text name = "topa-end";
     static constexpr rule_list rules{"OUT-054", "OUT-043", "OUT-047", "OUT-045",
-                                     "PRG-085", "PRG-089", "OUT-050", "PRG-128"};
+                                     "PRG-085", "PRG-089", "OUT-050"};
     static constexpr needs need =
         needs::tracing(wanted_output::topa_of_many_entries).with(snippets::branches);
 
@@ -190,7 +190,7 @@ struct topa_exactly_full {
 /// A table that was changed while TraceEn was 0 is read again.
 struct topa_edited {
     static constexpr text name = "topa-edited";
-    static constexpr rule_list rules{"OUT-059", "PRG-091", "REG-197", "OUT-006"};
+    static constexpr rule_list rules{"OUT-059", "PRG-091", "OUT-006"};
     static constexpr needs need = needs::tracing(wanted_output::topa).with(snippets::branches);
 
     template <target T>
@@ -228,8 +228,8 @@ struct topa_single_entry {
 /// STOP: tracing ends with the last byte of the region, and the pointers stay.
 struct topa_stop {
     static constexpr text name = "topa-stop";
-    static constexpr rule_list rules{"OUT-080", "PRG-085", "PRG-086", "GEN-232",
-                                     "REG-056", "GEN-022", "OUT-045", "REG-060"};
+    static constexpr rule_list rules{"OUT-080", "PRG-085", "PRG-086",
+                                     "GEN-232", "GEN-022", "OUT-045"};
     static constexpr needs need =
         needs::tracing(wanted_output::topa_of_many_entries).with(snippets::branches);
 

@@ -70,7 +70,7 @@ struct topa_reserved_bits {
 
 struct topa_misaligned_table {
     static constexpr text name = "topa-misaligned-table";
-    static constexpr rule_list rules{"OUT-061", "REG-071", "PRG-088", "OUT-008", "OUT-133"};
+    static constexpr rule_list rules{"OUT-061", "REG-071", "PRG-088", "OUT-008"};
     static constexpr needs need = needs::tracing(wanted_output::topa).with(snippets::branches);
 
     template <target T>
@@ -189,7 +189,7 @@ struct topa_needs_mentry {
 /// An address at or above 2^MAXPHYADDR. A processor that ignores it stores at an unknown place.
 struct topa_beyond_maxphyaddr {
     static constexpr text name = "topa-beyond-maxphyaddr";
-    static constexpr rule_list rules{"OUT-063", "PRG-088", "OUT-071"};
+    static constexpr rule_list rules{"OUT-063", "PRG-088"};
     static constexpr needs need = [] {
         auto made = needs::tracing(wanted_output::topa).with(snippets::branches);
         made.is_dangerous = true;

@@ -69,8 +69,9 @@ struct mov_cr3_stops {
 /// PTWRITE, of 4 and 8 bytes, with and without FUP, and with BranchEn = 0.
 struct ptwrite_packets {
     static constexpr text name = "ptwrite";
-    static constexpr rule_list rules{"GEN-300", "PKT-170", "PKT-171", "PKT-172", "PKT-174",
-                                     "GEN-123", "GEN-029", "GEN-028", "REG-032", "GEN-110"};
+    static constexpr rule_list rules{"GEN-300", "PKT-170", "PKT-171", "PKT-172",
+                                     "PKT-174", "GEN-123", "GEN-029", "GEN-028",
+                                     "REG-032", "PKT-012", "PKT-173"};
     static constexpr needs need = needs::tracing().with(snippets::ptwrites);
 
     template <target T>
@@ -123,8 +124,7 @@ struct ptwrite_outside {
 /// A transaction begins and commits.
 struct transaction_commits {
     static constexpr text name = "transaction-commits";
-    static constexpr rule_list rules{"GEN-250", "GEN-251", "PKT-088", "PKT-093",
-                                     "PKT-085", "GEN-114", "GEN-007"};
+    static constexpr rule_list rules{"GEN-250", "GEN-251", "PKT-088", "PKT-093", "PKT-085"};
     static constexpr needs need = needs::tracing().with(snippets::transaction);
 
     template <target T>
@@ -140,7 +140,8 @@ struct transaction_commits {
 /// A transaction aborts: MODE.TSX, FUP, and TIP of the fallback address.
 struct transaction_aborts {
     static constexpr text name = "transaction-aborts";
-    static constexpr rule_list rules{"GEN-252", "GEN-250", "PKT-088", "PKT-093", "GEN-007"};
+    static constexpr rule_list rules{"GEN-252", "GEN-250", "PKT-088",
+                                     "PKT-093", "GEN-007", "PKT-090"};
     static constexpr needs need = needs::tracing().with(snippets::aborted_transaction);
 
     template <target T>
@@ -189,7 +190,7 @@ struct transaction_and_filter {
 struct iret_event {
     static constexpr text name = "event-trace-iret";
     static constexpr rule_list rules{"GEN-301", "GEN-303", "PKT-220", "PKT-221",
-                                     "PKT-222", "GEN-029", "GEN-114"};
+                                     "PKT-222", "GEN-029", "GEN-114", "PKT-087"};
     static constexpr needs need =
         needs::tracing().with(snippets::interrupt_return).with(features::event_trace);
 
@@ -204,6 +205,8 @@ struct iret_event {
             wanted const all[] = {cfe(has_fup), tip, ret};
             on.expect_body("GEN-301"_rule, code, all);
         }
+        // A snippet executes with interrupts disabled.
+        on.require(!has_mode_with_if(on.seen()), "PKT-087"_rule, "IF of MODE.Exec", 0, 1);
         if (!features::mtc.is_met(on.caps())) { return on.result(); }
         if (!on.trace(code, with.with(ctl::BranchEn{false})).has_run) { return on.result(); }
         bool const has_fup = has_cfe_with_ip(on.seen());
@@ -221,6 +224,12 @@ private:
 
     static constexpr auto cfe(bool has_ip) noexcept -> wanted {
         return expected::cfe_of(packet::cfe_type::IRET, has_ip);
+    }
+    static constexpr auto has_mode_with_if(seen_trace const& seen) noexcept -> bool {
+        for (unsigned i = 0; i < seen.count; ++i) {
+            if (seen.packets[i].is_64_bit_mode() && seen.packets[i].value != 1) { return true; }
+        }
+        return false;
     }
     static constexpr auto has_cfe_with_ip(seen_trace const& seen) noexcept -> bool {
         for (unsigned i = 0; i < seen.count; ++i) {
