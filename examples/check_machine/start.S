@@ -9,9 +9,12 @@
         .quad start
 
 // The header that a Multiboot loader, such as GRUB, looks for: magic number, no flags, their sum.
+// QEMU would take it, and refuse 64-bit code, before it looks for the PVH entry point.
+#ifdef MULTIBOOT
 .section .multiboot, "a"
         .balign 4
         .long 0x1BADB002, 0, -0x1BADB002
+#endif
 
 .section .text.start, "ax"
 .code32
