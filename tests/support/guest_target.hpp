@@ -106,7 +106,7 @@ public:
         done.enabled = write(ctl::address, on);
         if (!done.enabled.is_done) { return done; }
         for (unsigned i = 0; i < code.step_count; ++i) {
-            tick();
+            tick(suite::model_clock::cycles_of(i));
             take(code, code.steps[i]);
         }
         tick();
@@ -192,7 +192,9 @@ private:
         ip_ = code_address + offset;
         (void)vm_.processor.on(engine::action::sequential{ip_});
     }
-    void tick() { (void)vm_.processor.on(clock_.step(host_caps_)); }
+    void tick(uint64_t cycles = suite::model_clock::cycles_of_step) {
+        (void)vm_.processor.on(clock_.step(host_caps_, cycles));
+    }
     void take(suite::snippet const& code, suite::snippet_step const& one) {
         auto const executed = suite::execution_of(code, one, code_address, cr3_value,
                                                   vm_.processor.unit().state().code);

@@ -57,25 +57,30 @@ struct model_memory {
     }
 };
 
-/// The clocks of a model. Each instruction takes as many cycles as ticks of the TSC.
+/// The clocks of a model. Each instruction takes as many cycles as ticks of the TSC: some so few
+/// that their CYC has one byte.
 struct model_clock {
     static constexpr uint64_t cycles_of_step = 64;
+    /// The cycles of an instruction of a snippet, by its number among the steps.
+    [[nodiscard]] static constexpr auto cycles_of(unsigned number) noexcept -> uint64_t {
+        return number % 4 == 1 ? 16 : cycles_of_step;
+    }
     /// Ticks of the TSC in a crystal cycle where CPUID.15H has no ratio.
     static constexpr uint64_t other_ratio = 84;
 
     uint64_t tsc = 0;
 
     /// An instruction's time passes.
-    [[nodiscard]] constexpr auto step(cpu::capabilities const& caps) noexcept
+    [[nodiscard]] constexpr auto step(cpu::capabilities const& caps, uint64_t cycles) noexcept
         -> engine::action::elapsed {
-        tsc += cycles_of_step;
-        return now(caps);
+        tsc += cycles;
+        return now(caps, cycles);
     }
     /// The clocks as they are, after an instruction's cycles.
-    [[nodiscard]] constexpr auto now(cpu::capabilities const& caps) const noexcept
+    [[nodiscard]] constexpr auto now(cpu::capabilities const& caps, uint64_t cycles) const noexcept
         -> engine::action::elapsed {
         uint64_t const art = caps.has_crystal_ratio() ? caps.crystal_ticks(tsc) : tsc / other_ratio;
-        return {cycles_of_step, art, tsc};
+        return {cycles, art, tsc};
     }
 };
 
@@ -205,7 +210,7 @@ public:
         done.enabled = write(ctl::address, on);
         if (!done.enabled.is_done) { return done; }
         for (unsigned i = 0; i < code.step_count; ++i) {
-            tick();
+            tick(model_clock::cycles_of(i));
             if (wrong_ != defect::traces_nothing) { take(code, code.steps[i]); }
         }
         tick();
@@ -282,8 +287,9 @@ private:
     constexpr void go_to(uint16_t offset) noexcept {
         (void)cpu_.on(engine::action::sequential{around_.code + offset});
     }
-    constexpr void tick() noexcept {
-        (void)cpu_.on(wrong_ == defect::no_time ? clock_.now(caps_) : clock_.step(caps_));
+    constexpr void tick(uint64_t cycles = model_clock::cycles_of_step) noexcept {
+        (void)cpu_.on(wrong_ == defect::no_time ? clock_.now(caps_, cycles)
+                                                : clock_.step(caps_, cycles));
     }
     constexpr void take(snippet const& code, snippet_step const& one) noexcept {
         auto const executed = execution_of(code, one, around_.code, around_.cr3,
