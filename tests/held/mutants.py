@@ -34,6 +34,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -99,7 +100,7 @@ def compile_object(source, include, out, flags=()):
 
 
 def executable_lines(scratch):
-    """The lines that the model can execute, by header, and how often it did."""
+    """The lines that the model can execute, by header, how often it did, and its seconds."""
     folder = scratch / "coverage"
     folder.mkdir()
     built = compile_object("target.cpp", ROOT / "include", folder / "target.o",
@@ -108,7 +109,9 @@ def executable_lines(scratch):
         sys.exit(built.stderr)
     subprocess.run([compiler(), str(scratch / "oracle.o"), "target.o", "--coverage", "-o", "held"],
                    cwd=folder, check=True)
+    before = time.monotonic()
     subprocess.run([str(folder / "held")], cwd=folder, stdout=subprocess.DEVNULL, check=True)
+    seconds = time.monotonic() - before
     subprocess.run(["gcov", "--json-format", "target.o"], cwd=folder, check=True,
                    stdout=subprocess.DEVNULL)
     lines = {}
@@ -120,7 +123,7 @@ def executable_lines(scratch):
                 for line in one["lines"]:
                     number = line["line_number"]
                     counts[number] = counts.get(number, 0) + line["count"]
-    return lines
+    return lines, seconds
 
 
 def is_left_out(name, lines, line):
@@ -135,7 +138,8 @@ def is_left_out(name, lines, line):
 
 
 def all_mutants(scratch, options):
-    lines = executable_lines(scratch)
+    lines, seconds = executable_lines(scratch)
+    options.timeout = max(30, 10 * seconds)
     for folder in FOLDERS:
         for path in sorted((ROOT / "include/ptspec" / folder).rglob("*.hpp")):
             name = str(path.relative_to(ROOT / "include/ptspec"))
@@ -157,7 +161,7 @@ def all_mutants(scratch, options):
             yield from mutate.mutants_of(name, text, active)
 
 
-def judge(mutant, scratch, number):
+def judge(mutant, scratch, number, timeout):
     folder = scratch / f"mutant_{number}"
     include = folder / "include"
     try:
@@ -180,7 +184,8 @@ def judge(mutant, scratch, number):
         subprocess.run([compiler(), str(scratch / "oracle.o"), "target.o", "-o", "held"],
                        cwd=folder, check=True)
         try:
-            ran = subprocess.run([str(folder / "held")], capture_output=True, text=True, timeout=30)
+            ran = subprocess.run([str(folder / "held")], capture_output=True, text=True,
+                                 timeout=timeout)
         except subprocess.TimeoutExpired:
             return Verdict(mutant, "found", ("hangs",), (), 0)
         if ran.returncode not in (0, 1):
@@ -238,7 +243,8 @@ def main():
             return 0
         counts = collections.Counter()
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-            pending = [pool.submit(judge, one, scratch, i) for i, one in enumerate(mutants)]
+            pending = [pool.submit(judge, one, scratch, i, options.timeout)
+                       for i, one in enumerate(mutants)]
             for done in concurrent.futures.as_completed(pending):
                 verdict = done.result()
                 counts[verdict.outcome] += 1
