@@ -163,9 +163,35 @@ class Errors(unittest.TestCase):
         refuse("--defect", "none", error="no defect 'none'; --help lists them")
         refuse("--as-kind", "pentium", error="no kind 'pentium'; --help lists them")
         refuse("--as-preset", "Z80", error="no processor 'Z80'; what_if --help lists them")
-        refuse("moon", error="no target 'moon'; there is one, model")
+        refuse("moon", error="no target 'moon'; there are model, and cpu N")
         for runs in ("0", "1001", "-1", "x", "99999999999999999999"):
             refuse("--runs", runs, error=f"the number of runs is 1 to 1000, not '{runs}'")
+
+
+class Processor(unittest.TestCase):
+    """The target cpu, which is not run here: the machine may have Intel PT, and be in use."""
+
+    def test_what_is_no_processor_is_refused(self):
+        needed = "cpu needs the number of a processor, or all"
+        refuse("cpu", error=needed)
+        refuse("cpu", "--json", error=needed)
+        if not pathlib.Path("/sys/devices/system/cpu/online").exists():
+            self.skipTest("no list of processors in /sys")
+        online = pathlib.Path("/sys/devices/system/cpu/online").read_text().strip()
+        for wrong in ("x", "65535", "99999999999", "0-1", ""):
+            refuse("cpu", wrong, error=f"no processor '{wrong}' is online; there are {online}")
+
+    def test_an_option_of_the_other_target_is_refused(self):
+        of_model = "--as-preset and --defect are for the target model"
+        refuse("cpu", "0", "--defect", "no_time", error=of_model)
+        refuse("cpu", "all", "--as-preset", "Skylake-X", error=of_model)
+        refuse("--journal", "x", error="--journal is for the target cpu")
+
+    def test_the_help_says_what_it_does(self):
+        text = " ".join(run("--help").split())
+        for part in ("`cpu` is for test machines.", "It never sets TraceEn",
+                     "A report has raw addresses."):
+            self.assertIn(part, text)
 
 
 class Observable(unittest.TestCase):

@@ -2,7 +2,7 @@
 
 // pt_suite: holds a target against the rules of Intel PT. See `pt_suite --help`.
 
-#include "report.hpp"
+#include "core_types.hpp"
 
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/engine/model_kind.hpp>
@@ -21,13 +21,24 @@ using namespace ptspec;
 using namespace pt_suite;
 
 constexpr std::string_view usage = R"(usage: pt_suite [OPTION...] [model]
+       pt_suite [OPTION...] cpu N|all
        pt_suite --list [--json]
        pt_suite --compare REPORT REPORT
 
 Holds a logical processor with Intel PT against the rules of the catalogue: each check asks the
-target about some rules. The target is the model of ptspec; a program of your own runs the same
-checks on another one: include/ptspec/suite/README.md.
+target about some rules. The target is the model of ptspec, or `cpu N`, a processor of this Linux,
+or `cpu all`. A program of your own runs the same checks on another one:
+include/ptspec/suite/README.md.
 
+`cpu` is for test machines. It reads CPUID and the MSRs of Intel PT, and writes these MSRs through
+/dev/cpu/N/msr, as root. It never sets TraceEn: what needs a trace is skipped. It refuses to start
+while another program traces, and keeps perf from it. After each check, and after Ctrl-C, the MSRs
+have their values again. If a check does not end, the next start restores them from the journal, and
+skips that check. On `all`, a check whose outcome differs between processors of one core type is
+`not ok`, with the outcomes. A report has raw addresses.
+
+  --journal FILE       where `cpu` stores the check that runs and the MSRs before it; default
+                       /var/lib/pt_suite.journal. It is removed at the end
   --as-preset NAME     the processor that is modelled; default Skylake-X
   --as-kind KIND       hold the target to the bytes of this kind of processor, too: manual,
                        broadwell, skylake, icelake or atom
@@ -48,7 +59,7 @@ checks on another one: include/ptspec/suite/README.md.
 
 TAP: `ok N - CHECK RULE`, with `# OBSERVED` what the target chooses where the rules leave it open,
 or `# SKIP` what is missing; `not ok N - CHECK RULE #` what was expected and seen. `# UNSTEADY`:
-repeated runs differ. `# ERROR`: the check failed, not a rule.
+repeated runs differ. `# ERROR`: the check failed, not a rule. `# DIFFERS`: see above.
 
 Example:
   $ pt_suite --only ctl-topa --only topa-int --defect no_interrupt
@@ -61,13 +72,14 @@ Example:
 Exit status: 0 no rule is broken, or all that are broken are waived; for --compare, no difference; 1
 a rule is broken, an outcome is unsteady, a check failed, or a waiver is not needed; for --compare,
 a difference; 2 wrong usage, a file that cannot be read, or output that cannot be written; 3 nothing
-could be asked: each check was skipped.
+could be asked: each check was skipped, or a processor cannot be asked: no Intel PT, no right, no
+device, or another program traces.
 )";
 
 // ------------------------------------------------------------------------------------ arguments
 
 struct request {
-    std::string preset = "Skylake-X";
+    std::optional<std::string> preset;
     std::optional<std::string> kind;
     std::vector<std::string> only;
     std::vector<std::string> skip;
@@ -75,6 +87,8 @@ struct request {
     std::optional<std::string> waivers;
     unsigned runs = 16;
     suite::defect wrong = suite::defect::none;
+    std::optional<std::string> cpus;  ///< a number, or `all`; nothing: the model
+    std::optional<std::string> journal_path;
     bool as_json = false;
     bool lists = false;
 };
@@ -90,15 +104,20 @@ auto checked_name(std::string name) -> std::string {
     }
     return name;
 }
+auto is_dangerous(std::string const& name) -> bool {
+    bool found = false;
+    suite::for_each_check([&]<class Check>(text) {
+        found |= Check::need.is_dangerous && name == string_of(Check::name);
+    });
+    return found;
+}
 /// A check that --dangerous may name.
 auto dangerous_name(std::string name) -> std::string {
     name = checked_name(std::move(name));
-    suite::for_each_check([&]<class Check>(text) {
-        if (name == string_of(Check::name) && !Check::need.is_dangerous) {
-            throw tool::failure{"the check " + tool::quoted(name) +
-                                " is not dangerous; --only runs it"};
-        }
-    });
+    if (!is_dangerous(name)) {
+        throw tool::failure{"the check " + tool::quoted(name) +
+                            " is not dangerous; --only runs it"};
+    }
     return name;
 }
 auto has(std::vector<std::string> const& all, std::string const& name) -> bool {
@@ -193,33 +212,124 @@ public:
     }
 
     auto on_model() -> int {
-        auto const modelled = preset_of(asked_.preset);
+        auto const preset = asked_.preset.value_or("Skylake-X");
+        auto const modelled = preset_of(preset);
         auto const options = asked_.kind ? kind_of(*asked_.kind) : engine::options_of(modelled);
         constexpr std::uint32_t pages = 64;
         auto absent = suite::absence_policy::faults;
         suite::for_each_check([&]<class Check>(text) {
             auto const check = string_of(Check::name);
             if (!is_asked(check)) { return; }
-            if (Check::need.is_dangerous && has(asked_.only, check) &&
-                !has(asked_.dangerous, check)) {
-                tool::print_error(check + " is dangerous; it runs with --dangerous " + check);
-            }
             // Each check has a processor after a cold reset.
             std::vector<std::uint8_t> bytes(pages * suite::given_memory::page_bytes);
             suite::model_target target{modelled, options, bytes.data(), pages, asked_.wrong};
             absent = suite::policy_of(target);
-            results_.push_back(
-                {check, Check::rules.ids[0],
-                 suite::run_check<Check>(target, suite::capabilities_of(target),
-                                         {.runs = asked_.runs,
-                                          .absent = absent,
-                                          .may_be_dangerous = has(asked_.dangerous, check),
-                                          .kind = asked_.kind ? &options : nullptr})});
+            results_.push_back(ask<Check>(target, suite::capabilities_of(target), absent));
         });
-        return print("model " + asked_.preset, absent);
+        return print("model " + preset, absent);
+    }
+
+    auto on_processors() -> int {
+        linux_files const files;
+        auto const cpus = processors(files);
+        require_access(files, cpus);
+        perf_lock const locked{files, online_processors(files)};
+        if (!locked.note().empty()) { tool::print_error(locked.note()); }
+        journal kept{asked_.journal_path.value_or("/var/lib/pt_suite.journal")};
+        auto recovered = recover(kept, files.boot_id(),
+                                 [&](unsigned cpu) { return linux_processor{files, cpu}; });
+        for (auto const& one : recovered.messages) { tool::print_error(one); }
+        tool::print_error("for test machines: writes MSRs of processor " + list_of(cpus) +
+                          "; the report has raw addresses; " + what_writes_do(files));
+        auto absent = suite::absence_policy::faults;
+        std::vector<processor_results> all;
+        std::string name = "cpu " + list_of(cpus);
+        {
+            held_signals const held;
+            for (auto const cpu : cpus) {
+                if (held.is_pending() || !bail_.empty()) { break; }
+                pinned const here{cpu};
+                linux_processor device{files, cpu};
+                if (all.empty()) { name += " (CPUID.01H:EAX " + hex(device.query(1, 0).eax) + ')'; }
+                recovered.head.cpu = cpu;
+                msr_target target{device, kept, recovered.head};
+                auto const leaves = device.query(0, 0).eax;
+                auto const type = leaves >= 0x1A ? device.query(0x1A, 0).eax : 0;
+                all.push_back({cpu, core_type_of(type), {}});
+                auto const policy = suite::policy_of(target);
+                if (policy == suite::absence_policy::ignores) { absent = policy; }
+                on_processor(target, policy, recovered.head, held, all.back());
+            }
+            bool const is_interrupted = held.is_pending();
+            // What did not end is skipped until a run is complete.
+            if (bail_.empty() && (!is_interrupted || recovered.head.ended_early.empty())) {
+                kept.remove();
+            }
+            if (is_interrupted) {
+                tool::print_error(
+                    "interrupted: there is no report" +
+                    std::string{bail_.empty() ? "; the MSRs are restored" : "; " + bail_});
+            }
+        }
+        results_ = by_core_type(all);
+        return print(name, absent);
     }
 
 private:
+    /// The processors that `cpu` names.
+    [[nodiscard]] auto processors(linux_files const& files) const -> std::vector<unsigned> {
+        auto const online = online_processors(files);
+        if (online.empty()) { throw not_asked{"no list of processors in /sys: mount it"}; }
+        if (asked_.cpus == "all") { return online; }
+        auto const wanted = tool::parse_number(*asked_.cpus, 0xFFFF);
+        if (!wanted || std::find(online.begin(), online.end(), *wanted) == online.end()) {
+            throw tool::failure{"no processor " + tool::quoted(*asked_.cpus) +
+                                " is online; there are " + list_of(online)};
+        }
+        return {static_cast<unsigned>(*wanted)};
+    }
+    template <class Check, class Target>
+    auto ask(Target& target, cpu::capabilities const& caps, suite::absence_policy absent)
+        -> result {
+        auto const check = string_of(Check::name);
+        auto const* const kind = asked_.kind ? &kind_of(*asked_.kind) : nullptr;
+        bool const is_named = has(asked_.dangerous, check);
+        return {check, Check::rules.ids[0],
+                suite::run_check<Check>(target, caps,
+                                        {.runs = asked_.runs,
+                                         .absent = absent,
+                                         .may_be_dangerous = is_named,
+                                         .kind = kind})};
+    }
+    /// Runs the checks that need no trace.
+    template <class Target>
+    void on_processor(Target& target, suite::absence_policy absent, journal_entry const& head,
+                      held_signals const& held, processor_results& to) {
+        auto const caps = suite::capabilities_of(target);
+        suite::for_each_check([&]<class Check>(text) {
+            auto const check = string_of(Check::name);
+            if (!is_asked(check) || !bail_.empty() || held.is_pending()) { return; }
+            result found{check, Check::rules.ids[0], {.what = suite::outcome::skipped}};
+            if (has(head.ended_early, check)) {
+                found.more = "it did not end in an earlier run";
+            } else if constexpr (Check::need.abilities.empty()) {
+                found = ask<Check>(target, caps, absent);
+                auto const ended = target.end_check();
+                if (!ended.failure.empty()) {
+                    found.found = {.what = suite::outcome::error};
+                    found.more = ended.failure;
+                }
+                if (!ended.not_restored.empty()) {
+                    bail_ = check + ": MSRs of processor " + std::to_string(to.cpu) +
+                            " are not restored: " + ended.not_restored;
+                }
+            } else {
+                auto const memory = target.memory();
+                found.found.detail = suite::missing(Check::need, caps, {}, memory.pages);
+            }
+            to.results.push_back(std::move(found));
+        });
+    }
     [[nodiscard]] auto is_asked(std::string const& check) const -> bool {
         if (has(asked_.skip, check)) { return false; }
         return asked_.only.empty() || has(asked_.only, check) || has(asked_.dangerous, check);
@@ -229,7 +339,7 @@ private:
         for (auto const& one : results_) {
             if (one.check != check) { continue; }
             auto const what = one.found.what;
-            return what == suite::outcome::holds || what == suite::outcome::broken ||
+            return one.differs || what == suite::outcome::holds || what == suite::outcome::broken ||
                    what == suite::outcome::observed;
         }
         return false;
@@ -244,14 +354,17 @@ private:
         unsigned counts[6] = {};
         unsigned number = 0;
         unsigned by_policy = 0;
-        bool is_wrong = false;
+        unsigned differing = 0;
+        bool is_wrong = !bail_.empty();
         for (auto const& one : results_) {
             auto const what = one.found.what;
-            ++counts[static_cast<unsigned>(what)];
+            differing += one.differs;
+            counts[static_cast<unsigned>(what)] += !one.differs;
             by_policy += one.found.detail == text{"policy: ignores absent MSRs"};
             waiver* const waived = what == suite::outcome::broken ? waiver_for(waivers_, one)
                                                                   : nullptr;
             if (waived != nullptr) { waived->is_used = true; }
+            is_wrong |= one.differs;
             is_wrong |= waived == nullptr &&
                         (what == suite::outcome::broken || what == suite::outcome::unsteady ||
                          what == suite::outcome::error);
@@ -282,8 +395,11 @@ private:
                 "# " + count(suite::outcome::holds) + " holds, " + count(suite::outcome::broken) +
                 " broken, " + count(suite::outcome::observed) + " observed, " +
                 count(suite::outcome::unsteady) + " unsteady, " + count(suite::outcome::skipped) +
-                " skipped, " + count(suite::outcome::error) + " errors\n");
+                " skipped, " + count(suite::outcome::error) + " errors" +
+                (differing == 0 ? "" : ", " + std::to_string(differing) + " differ") + '\n');
+            if (!bail_.empty()) { out.write("Bail out! " + bail_ + '\n'); }
         }
+        if (!bail_.empty()) { tool::print_error(bail_); }
         out.close();
         if (is_wrong) { return 1; }
         return counts[static_cast<unsigned>(suite::outcome::skipped)] == results_.size() ? 3 : 0;
@@ -291,7 +407,8 @@ private:
 
     request const& asked_;
     std::vector<waiver> waivers_;
-    std::vector<result> results_;
+    std::vector<result> results_{};
+    std::string bail_{};  ///< why the run ended early
 };
 
 auto compare(tool::command_line& line) -> int {
@@ -308,6 +425,16 @@ auto compare(tool::command_line& line) -> int {
     return lines.empty() ? 0 : 1;
 }
 
+/// Refuses an option of the other target.
+void require_target_of_options(request const& asked) {
+    if (asked.cpus && (asked.preset || asked.wrong != suite::defect::none)) {
+        throw tool::failure{"--as-preset and --defect are for the target model"};
+    }
+    if (!asked.cpus && asked.journal_path) {
+        throw tool::failure{"--journal is for the target cpu"};
+    }
+}
+
 auto run_tool(tool::command_line& line) -> int {
     request asked;
     bool has_target = false;
@@ -319,7 +446,7 @@ auto run_tool(tool::command_line& line) -> int {
         if (line.is("--compare")) { return compare(line); }
         if (line.is("--as-preset")) {
             asked.preset = line.value();
-            (void)preset_of(asked.preset);
+            (void)preset_of(*asked.preset);
         } else if (line.is("--as-kind")) {
             asked.kind = line.value();
             (void)kind_of(*asked.kind);
@@ -335,16 +462,23 @@ auto run_tool(tool::command_line& line) -> int {
             asked.wrong = defect_of(line.value());
         } else if (line.is("--expect")) {
             asked.waivers = line.value();
+        } else if (line.is("--journal")) {
+            asked.journal_path = line.value();
         } else if (line.is("--json")) {
             asked.as_json = true;
         } else if (line.is("--list")) {
             asked.lists = true;
         } else if (line.is_operand() && !has_target) {
-            if (line.argument() != "model") {
-                throw tool::failure{"no target " + tool::quoted(line.argument()) +
-                                    "; there is one, model"};
-            }
             has_target = true;
+            if (line.argument() == "cpu") {
+                if (!line.next() || !line.is_operand()) {
+                    throw tool::failure{"cpu needs the number of a processor, or all"};
+                }
+                asked.cpus = line.argument();
+            } else if (line.argument() != "model") {
+                throw tool::failure{"no target " + tool::quoted(line.argument()) +
+                                    "; there are model, and cpu N"};
+            }
         } else {
             line.refuse();
         }
@@ -353,7 +487,19 @@ auto run_tool(tool::command_line& line) -> int {
         print_list(asked.as_json);
         return 0;
     }
-    return run{asked}.on_model();
+    require_target_of_options(asked);
+    for (auto const& one : asked.only) {
+        if (is_dangerous(one) && !has(asked.dangerous, one)) {
+            tool::print_error(one + " is dangerous; it runs with --dangerous " + one);
+        }
+    }
+    if (!asked.cpus) { return run{asked}.on_model(); }
+    try {
+        return run{asked}.on_processors();
+    } catch (not_asked const& why) {
+        tool::print_error(why.what());
+        return 3;
+    }
 }
 
 }  // namespace

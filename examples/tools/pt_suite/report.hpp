@@ -5,6 +5,7 @@
 
 #include "../common/json.hpp"
 #include "../common/tool.hpp"
+#include "names.hpp"
 
 #include <ptspec/suite/run.hpp>
 
@@ -17,17 +18,21 @@
 
 namespace pt_suite {
 
-using namespace ptspec;
-
-inline auto string_of(text from) -> std::string { return {from.data(), from.size()}; }
-inline auto string_of(rule from) -> std::string { return string_of(rule_id{from}.view()); }
-
 /// A check and what it found.
 struct result {
     std::string check;
     rule primary = rule::none;  ///< the first rule of the check
     suite::finding found{};
+    std::string more{};       ///< instead of the detail, where it is not empty
+    std::string core_type{};  ///< of the processors, where there are several types
+    bool differs = false;     ///< between processors of one type: `more` has the outcomes
 
+    [[nodiscard]] auto detail() const -> std::string {
+        return more.empty() ? string_of(found.detail) : more;
+    }
+    [[nodiscard]] auto outcome() const -> std::string {
+        return differs ? "differs" : string_of(suite::name_of(found.what));
+    }
     /// The rule of the line: the broken one, else the first of the check.
     [[nodiscard]] auto id() const -> std::string {
         return string_of(found.which != rule::none ? found.which : primary);
@@ -75,15 +80,10 @@ inline auto waiver_for(std::vector<waiver>& all, result const& one) -> waiver* {
 
 // ------------------------------------------------------------------------------------ TAP
 
-inline auto hex(std::uint64_t value) -> std::string {
-    char digits[20];
-    std::snprintf(digits, sizeof digits, "%llXH", static_cast<unsigned long long>(value));
-    return digits;
-}
-
 /// What was expected and seen, as a sentence.
-inline auto why(suite::finding const& found) -> std::string {
-    std::string line = string_of(found.detail);
+inline auto why(result const& one) -> std::string {
+    auto const& found = one.found;
+    std::string line = one.detail();
     if (found.what == suite::outcome::observed) { return line + ": " + std::to_string(found.seen); }
     if (found.what != suite::outcome::broken) { return line; }
     if (found.msr.value != 0) { line += ", MSR " + hex(found.msr.value); }
@@ -94,21 +94,24 @@ inline auto why(suite::finding const& found) -> std::string {
 /// A line of TAP: `not ok 12 - CHECK RULE # what was expected and seen`.
 inline auto tap_line(result const& one, unsigned number, waiver const* waived) -> std::string {
     auto const what = one.found.what;
-    bool const is_ok = what == suite::outcome::holds || what == suite::outcome::observed ||
-                       what == suite::outcome::skipped;
+    bool const is_ok = !one.differs &&
+                       (what == suite::outcome::holds || what == suite::outcome::observed ||
+                        what == suite::outcome::skipped);
     std::string line = (is_ok ? "ok " : "not ok ") + std::to_string(number) + " - " + one.check +
                        ' ' + one.id();
+    if (!one.core_type.empty()) { line += " on " + one.core_type; }
+    if (one.differs) { return line + " # DIFFERS " + one.detail() + '\n'; }
     switch (what) {
         case suite::outcome::holds: break;
-        case suite::outcome::observed: line += " # OBSERVED " + why(one.found); break;
-        case suite::outcome::skipped: line += " # SKIP " + why(one.found); break;
-        case suite::outcome::error: line += " # ERROR " + why(one.found); break;
-        case suite::outcome::unsteady: line += " # UNSTEADY " + why(one.found); break;
+        case suite::outcome::observed: line += " # OBSERVED " + why(one); break;
+        case suite::outcome::skipped: line += " # SKIP " + why(one); break;
+        case suite::outcome::error: line += " # ERROR " + why(one); break;
+        case suite::outcome::unsteady: line += " # UNSTEADY " + why(one); break;
         case suite::outcome::broken:
             line += waived != nullptr ? " # TO"
                                         "DO " +
                                             waived->why
-                                      : " # " + why(one.found);
+                                      : " # " + why(one);
             break;
     }
     return line + '\n';
@@ -128,13 +131,13 @@ inline auto json_head(std::string const& target, suite::absence_policy absent) -
 inline auto json_line(result const& one) -> std::string {
     std::string line = "{\"check\":";
     json::append_json_string(line, one.check);
-    line += ",\"rule\":\"" + one.id() + "\",\"outcome\":\"" +
-            string_of(suite::name_of(one.found.what)) + "\",\"detail\":";
-    json::append_json_string(line, string_of(one.found.detail));
+    line += ",\"rule\":\"" + one.id() + "\",\"outcome\":\"" + one.outcome() + "\",\"detail\":";
+    json::append_json_string(line, one.detail());
     line += ",\"msr\":" + std::to_string(one.found.msr.value) +
             ",\"wrote\":" + std::to_string(one.found.wrote) +
             ",\"expected\":" + std::to_string(one.found.expected) +
             ",\"seen\":" + std::to_string(one.found.seen);
+    if (!one.core_type.empty()) { line += ",\"core_type\":\"" + one.core_type + '"'; }
     return line + "}\n";
 }
 
@@ -161,8 +164,11 @@ inline auto read_report(std::string const& path) -> std::map<std::string, std::s
             }
             return;
         }
-        auto const outcome = value_of(line, "outcome");
-        made[value_of(line, "check")] = outcome + ' ' + value_of(line, "rule");
+        auto check = value_of(line, "check");
+        if (line.find("\"core_type\":") != line.npos) {
+            check += " on " + value_of(line, "core_type");
+        }
+        made[check] = value_of(line, "outcome") + ' ' + value_of(line, "rule");
     });
     if (number == 0) { throw tool::failure{path + ": empty"}; }
     return made;
