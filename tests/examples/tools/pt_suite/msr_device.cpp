@@ -110,7 +110,7 @@ auto used_msrs(cpu::capabilities const& caps) -> msr_memory {
         if (!access::exists(caps, one.index)) { continue; }
         std::uint64_t value = std::uint64_t{one.index.value} << 12;
         if (one.index == ctl::address) { value = 0x240C; }
-        if (one.index == access::ia32_rtit_status::address) { value = 0x20; }
+        if (one.index == access::ia32_rtit_status::address) { value = 0x27; }
         if (one.index == access::ia32_rtit_output_mask_ptrs::address) { value = 0x5'0000'0FFF; }
         made.values[one.index.value - access::first_pt_msr] = value;
     }
