@@ -34,6 +34,7 @@ HOW = {
     "lld": "Debian: lld",
     "go": "Debian: golang-go",
     "libc.a": "Debian: libc6-dev",
+    "Linux headers": "Debian: linux-headers-cloud-amd64",
 }
 
 

@@ -11,6 +11,7 @@ fail that cite the broken rules.
 
 import csv
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
@@ -28,6 +29,18 @@ REGMAP, MODEL = sys.argv[1:3]
 RANDOM_PROCESSORS = 200
 MAX_ARRAY = 30_000
 FLAGS = ["-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
+
+# The functions of kvm-unit-tests that kvm_unit_tests.c calls.
+KVM_UNIT_TESTS = {
+    "libcflat.h": "#include <stdint.h>\n#include <stdbool.h>\nint report_summary(void);\n"
+                  "bool report(bool pass, const char *format, ...);\n",
+    "alloc_page.h": "void *alloc_pages(unsigned order);\n",
+    "processor.h": "struct cpuid { uint32_t a, b, c, d; };\n"
+                   "struct cpuid raw_cpuid(uint32_t function, uint32_t index);\n"
+                   "int rdmsr_safe(uint32_t index, uint64_t *value);\n"
+                   "int wrmsr_safe(uint32_t index, uint64_t value);\n",
+    "vm.h": "void *setup_vm(void);\nunsigned long virt_to_phys(const void *virt);\n",
+}
 
 ROW = re.compile(r"\{(0x[0-9A-F]+), ([^,{}]+), (0x[0-9A-F]+), (\w+), (\w+), "
                  r"PTSPEC_(FAULTS|READS|ABSENT),\s+(\w+), (\w+),\s+PTSPEC_(REG_\d+),"
@@ -186,6 +199,33 @@ class Cases(unittest.TestCase):
                                   "-Wextra", "-Werror", *more, f"-I{self.folder}",
                                   "-fsyntax-only", RUNNER)
         self.assertLessEqual(len(RUNNER.read_text().splitlines()), 200)
+
+    def test_it_compiles_in_kvm_unit_tests(self):
+        folder = self.folder / "kvm_unit_tests"
+        folder.mkdir()
+        for name, text in KVM_UNIT_TESTS.items():
+            (folder / name).write_text(text)
+        for width in ("-m64", "-m32") if platform.machine() == "x86_64" else ("-O1",):
+            for source in (RUNNER, RUNNER.with_name("kvm_unit_tests.c")):
+                self.compiled(self.cc, "-std=gnu99", "-ffreestanding", "-Wall", "-Werror", width,
+                              "-Wmissing-prototypes", f"-I{folder}", f"-I{self.folder}",
+                              "-fsyntax-only", source)
+
+    def test_it_compiles_as_a_module_of_linux(self):
+        kernels = sorted(pathlib.Path("/lib/modules").glob("*/build"))
+        if not kernels or not shutil.which("make") or platform.machine() != "x86_64":
+            self.skipTest("Linux headers")
+        folder = self.folder / "module"
+        shutil.copytree(RUNNER.parent, folder)
+        shutil.copy(self.folder / "msr_cases.h", folder)
+        kbuild = re.search(r"(obj-m.*)\n \*   (pt_msr-y.*)\n",
+                           (folder / "linux_module.c").read_text())
+        (folder / "Kbuild").write_text("\n".join(kbuild.groups()) + "\n")
+        done = subprocess.run(["make", "-C", kernels[-1], f"M={folder}", "modules"],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotRegex(done.stdout + done.stderr, r"warning: (?!the compiler differs)")
+        self.assertTrue((folder / "pt_msr.ko").exists())
 
     # ------------------------------------------------------------------------------ catalogue
 
