@@ -55,6 +55,7 @@ void target_report(int pass, const char *name)
 static int __init pt_msr_init(void)
 {
     const unsigned long pages = __get_free_pages(GFP_KERNEL, 1);
+    uint64_t ctl = 0;
     unsigned failures;
 
     if (pages == 0) {
@@ -64,8 +65,11 @@ static int __init pt_msr_init(void)
     target_pages_address = virt_to_phys(target_pages);
     preempt_disable(); /* one processor */
     failures = run_msr_cases();
+    (void)target_rdmsr_safe(0x570, &ctl);
     preempt_enable();
-    free_pages(pages, 1);
+    if ((ctl & 1) == 0) { /* otherwise the processor may still write to them */
+        free_pages(pages, 1);
+    }
     pr_info("pt_msr: %u tests, %u failures\n", tests, failures);
     return 0;
 }

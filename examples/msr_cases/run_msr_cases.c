@@ -91,8 +91,8 @@ static int stop_tracing(void)
 {
     uint64_t ctl = 0;
 
-    return target_rdmsr_safe(CTL, &ctl) != 0 || (ctl & 1) == 0 ||
-           (target_wrmsr_safe(CTL, 0) == 0 && target_rdmsr_safe(CTL, &ctl) == 0 && (ctl & 1) == 0);
+    (void)target_wrmsr_safe(CTL, 0);
+    return target_rdmsr_safe(CTL, &ctl) != 0 || (ctl & 1) == 0;
 }
 
 /* Output stays in the two pages, whether the processor takes the base for a range of 128 bytes or

@@ -28,7 +28,8 @@ void target_report(int pass, const char *name);
 extern uint64_t *target_pages;
 extern uint64_t target_pages_address;
 
-/* Executes the rows that are for this processor. Returns the number of tests that fail. */
+/* Executes the rows that are for this processor. Returns the number of tests that fail. If TraceEn
+ * cannot be cleared it ends at once, and the processor may still write to the pages. */
 unsigned run_msr_cases(void);
 
 #ifdef __cplusplus

@@ -287,6 +287,53 @@ class Cases(unittest.TestCase):
             checked += 1
         self.assertGreater(checked, 15)
 
+    def test_the_bounds_of_addresses(self):
+        low = (1 << 47) - 1
+        for row in self.rows:
+            if row.ctl or row.msr not in (0x560, *range(0x580, 0x588)) or row.rule == "REG-014":
+                continue
+            bounds = {one[0].rsplit("_", 1)[-1]: one[2:] for one in row.conditions}
+            least, most = bounds.get("BITS" if row.msr >= 0x580 else "MAXPHYADDR", (0, 255))
+            if row.msr == 0x560 and row.value & 0x7F == 0:
+                needed = row.value.bit_length()
+            elif row.msr >= 0x580:
+                # With 57 bits it is open what the processor does while CR4.LA57 is 0.
+                needed = min(row.value, ~row.value & (1 << 64) - 1).bit_length() + 1
+                self.assertTrue(row.expected == "FAULTS" or needed <= 48, hex(row.value))
+            else:
+                continue
+            if row.expected == "FAULTS":
+                self.assertEqual((least, most), (0, needed - 1), hex(row.value))
+            elif needed > 1:
+                self.assertEqual((least, most), (needed, 255), hex(row.value))
+        for msr in range(0x580, 0x588):
+            for value in (1 << 47, ~low - 1, 1 << 56, ~(1 << 56), 1 << 63):
+                self.assertTrue(self.found("FAULTS", msr=msr, value=value % (1 << 64), ctl=0))
+            for value in (0, low, ~low, -1):
+                self.assertTrue(self.found("READS", msr=msr, value=value % (1 << 64), ctl=0))
+
+    def test_reserved_bits_have_rows_only_where_all_features_are_known(self):
+        unknown = {"EBX": 0, "ECX": 0}
+        with open(SPEC / "registers.csv", newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                if re.fullmatch(r"14\.0\.E[BC]X", row["address_hex"]) and (
+                        row["field"].startswith("Reserved")):
+                    unknown[row["address_hex"][-3:]] |= (
+                        (2 << int(row["msb"])) - (1 << int(row["lsb"])))
+        self.assertTrue(all(unknown.values()))
+        known = {(f"PTSPEC_NUMBER_CPUID_14H_0_{name}", mask, 0, 0)
+                 for name, mask in unknown.items()}
+        count = 0
+        for row in self.rows:
+            is_reserved = row.rule in ("REG-044", "REG-052", "REG-074") or (
+                row.rule == "REG-070" and row.value & 0x7F)
+            if row.expected == "FAULTS" and is_reserved:
+                self.assertLessEqual(known, set(row.conditions), (hex(row.msr), hex(row.value)))
+                count += 1
+            elif row.rule != "REG-037":
+                self.assertFalse(known & set(row.conditions), (hex(row.msr), hex(row.value)))
+        self.assertGreater(count, 100)
+
     def test_while_trace_en_is_1_each_msr_has_rows(self):
         msrs = {msr for msr, _ in rows_of_catalogue()}
         self.assertEqual(len(msrs), 13)
