@@ -25,11 +25,10 @@ static void add(const char *text)
 
 static void add_hex(const char *before, uint64_t value)
 {
-    char digits[18];
-    unsigned i = sizeof(digits) - 1;
+    char digits[18] = {0};
+    unsigned i = sizeof(digits) - 2;
 
-    digits[i] = '\0';
-    digits[--i] = 'H';
+    digits[i] = 'H';
     do {
         digits[--i] = "0123456789ABCDEF"[value & 15];
         value >>= 4;
@@ -57,8 +56,7 @@ static uint32_t cpuid_word(uint32_t leaf, uint32_t subleaf, uint32_t which)
 static void enumerate(void)
 {
     const int has_pt = (cpuid_word(7, 0, 1) >> 25 & 1) != 0;
-    uint32_t widths;
-    unsigned i;
+    uint32_t widths, i;
 
     for (i = 0; i < COUNT(ptspec_number_places); ++i) {
         const unsigned *place = ptspec_number_places[i];
@@ -99,15 +97,15 @@ static int stop_tracing(void)
  * for a table: the entries of the first page are the second page, and END. */
 static int prepare(const struct ptspec_case *row)
 {
-    const unsigned topa = ((row->ctl != 0 ? row->ctl : row->value_low) & 0x100) != 0;
-    const unsigned offset = topa ? PTSPEC_TABLE_OFFSET : PTSPEC_RANGE_OFFSET;
+    const int topa = ((row->ctl != 0 ? row->ctl : row->value_low) & 0x100) != 0;
+    const uint64_t base = target_pages_address + (topa ? PTSPEC_TABLE_OFFSET : PTSPEC_RANGE_OFFSET);
     unsigned i;
 
     for (i = 0; i < 512; ++i) {
         target_pages[i] = target_pages_address + (i % 2 == 0 ? 4096 : 1);
     }
     return target_wrmsr_safe(STATUS, PTSPEC_STATUS_BEFORE) == 0 &&
-           target_wrmsr_safe(OUTPUT_BASE, target_pages_address + offset) == 0 &&
+           target_wrmsr_safe(OUTPUT_BASE, base) == 0 &&
            target_wrmsr_safe(OUTPUT_MASK_PTRS, 0x7F) == 0 &&
            (row->ctl == 0 || target_wrmsr_safe(CTL, row->ctl) == 0);
 }
@@ -138,17 +136,21 @@ static unsigned execute(const struct ptspec_case *row)
     if (row->ctl != 0) {
         add_hex(" after IA32_RTIT_CTL = ", row->ctl);
     }
-    add(row->expected == PTSPEC_READS ? " must not fault" : " must raise #GP");
     if (row->expected == PTSPEC_READS) {
-        add_hex(", then read ", reads);
+        add_hex(" must not fault, then read ", reads);
+    } else {
+        add(row->expected == PTSPEC_ABSENT ? " must raise #GP, and RDMSR too" : " must raise #GP");
     }
-    add(row->expected == PTSPEC_ABSENT ? ", and RDMSR too" : "");
     if (!is_ready) {
         add("; NOT EXECUTED: a WRMSR that prepares it faults");
     } else if (!pass) {
-        add(faults ? "; SEEN: #GP" : "; SEEN: no fault");
-        add_hex(has_after ? ", reads " : ", RDMSR faults ", after);
-        add_hex(", before ", before);
+        add(!faults ? "; SEEN: no fault" : "; SEEN: #GP");
+        add(faults && changed ? ", but a new value" : "");
+        if (has_before && has_after) {
+            add_hex(", read ", before);
+            add_hex(" before and ", after);
+        }
+        add(has_before && has_after ? " after" : ", and RDMSR faults");
     }
     add("; ");
     add(row->rule);
@@ -172,7 +174,6 @@ unsigned run_msr_cases(void)
     for (i = 0; i < COUNT(ptspec_case_lists); ++i) {
         for (j = 0; j < ptspec_case_lists[i].count; ++j) {
             const struct ptspec_case *row = &ptspec_case_lists[i].rows[j];
-
             if (!is_for_this_processor(row)) {
                 continue;
             }
@@ -195,6 +196,5 @@ unsigned run_msr_cases(void)
         }
     }
     add_hex("rows left out because target_pages is null: ", left_out);
-    (void)report(1);
-    return failures;
+    return failures + report(1);
 }

@@ -425,13 +425,21 @@ class Cases(unittest.TestCase):
     def test_a_failing_line_says_what_was_expected_and_seen(self):
         tests = self.run_on(self.library(), "Skylake-X", "changes", status=1)
         self.assertIn((False, "WRMSR IA32_RTIT_CTL = 2005H after IA32_RTIT_CTL = 2001H must raise "
-                              "#GP; SEEN: no fault, reads 2005H, before 2001H; REG-021: while "
-                              "TraceEn stays 1, the bits of IA32_RTIT_CTL must not change"), tests)
+                              "#GP; SEEN: no fault, read 2001H before and 2005H after; REG-021: "
+                              "while TraceEn stays 1, the bits of IA32_RTIT_CTL must not change"), tests)
         tests = self.run_on(self.library(), "Broadwell-ULT", "clears", status=1)
         self.assertIn((False, "WRMSR IA32_RTIT_CTL = 2104H after IA32_RTIT_CTL = 2101H must not "
-                              "fault, then read 2104H; SEEN: #GP, reads 2101H, before 2101H; "
-                              "REG-022: a write that clears TraceEn may change every other field"),
+                              "fault, then read 2104H; SEEN: #GP, read 2101H before and "
+                              "2101H after; REG-022: a write that clears TraceEn may change every other field"),
                       tests)
+        tests = self.run_on(self.library(), "Skylake-X", "faulting", status=1)
+        self.assertIn((False, "WRMSR IA32_RTIT_CR3_MATCH = 1H must raise #GP; SEEN: #GP, but a new "
+                              "value, read 0H before and 1H after; REG-074: bits 4:0 of "
+                              "IA32_RTIT_CR3_MATCH must be 0"), tests)
+        tests = self.run_on(self.library(), "P-NONE", "present", status=1)
+        self.assertIn((False, "WRMSR IA32_RTIT_STATUS = 0H must raise #GP, and RDMSR too; SEEN: no "
+                              "fault, read 0H before and 0H after; REG-001: an IA32_RTIT MSR must "
+                              "not be accessed on a processor without Intel PT"), tests)
         tests = self.run_on(self.library(), "Skylake-X", "refuses", status=1)
         self.assertTrue(any("; NOT EXECUTED: a WRMSR that prepares it faults; REG-004: " in name
                             for passed, name in tests if not passed))
