@@ -351,19 +351,16 @@ inline auto rows_of_absence(write_rules const& rules, std::uint32_t msr) -> std:
     return rows;
 }
 
-/// The rows of a write to an MSR that the processor has. While TraceEn is 1, output is to a single
-/// range where the processor has that, else to a table.
+/// The rows of a write to an MSR that the processor has. While TraceEn is 1, the processor must
+/// have the output of IA32_RTIT_CTL.
 inline auto rows_of(write_rules const& rules, case_write const& write) -> std::vector<case_row> {
     auto const topaout = capability_named("TOPAOUT");
     auto const single = capability_named("SNGLRNGOUT");
     std::vector<case_condition> given;
     for (auto const& one : needs_of_msr(rules, write.msr)) { given.push_back(*one.met); }
     bool const was_on = (write.ctl & case_bits::trace_en) != 0;
-    if (was_on && (write.ctl & case_bits::topa) != 0) {
-        given.push_back(has(topaout, true));
-        given.push_back(has(single, false));
-    } else if (was_on) {
-        given.push_back(has(single, true));
+    if (was_on) {
+        given.push_back(has((write.ctl & case_bits::topa) != 0 ? topaout : single, true));
     }
     auto rows = rows_of(write, needs_of_value(rules, write), given);
     for (auto& row : rows) {
