@@ -26,10 +26,16 @@
 //   no-memory   target_pages is null
 //   tracing     TraceEn is 1 before the tests
 //
+// and two that the rules allow (REG-011, REG-061):
+//
+//   stale       while TraceEn is 1, STATUS and the MSRs of output read another value each time
+//   own         FilterEn and ContextEn read 1
+//
 // Output outside the two given pages, with the model or a defect, ends the program with status 3.
 
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/simulate/fake_processor.hpp>
+#include <ptspec/suite/safety.hpp>
 
 #include <support/random_numbers.hpp>
 
@@ -127,6 +133,19 @@ auto forgives(rule broken, std::uint32_t msr, std::uint64_t value) -> bool {
     }
 }
 
+/// Ends the program if output could leave the pages when TraceEn is 1, even on a processor that
+/// accepts the value, or makes something else of the MSRs or of the tables.
+void require_safe_output(std::uint32_t msr, std::uint64_t value) {
+    suite::given_memory const given{
+        .base = {physical}, .bytes = reinterpret_cast<std::uint8_t*>(pages), .pages = 2};
+    auto output = processor->msrs().output;
+    if (msr == reg::ia32_rtit_output_base::address) { output.base = {value}; }
+    if (msr == reg::ia32_rtit_output_mask_ptrs::address) { output.mask_ptrs = {value}; }
+    if (!suite::output_stays_inside(given, output.base, output.mask_ptrs)) {
+        end("TraceEn is set where output could leave the given pages");
+    }
+}
+
 /// WRMSR. False if it faults.
 auto write(std::uint32_t msr, std::uint64_t value) -> bool {
     using ctl = reg::ia32_rtit_ctl;
@@ -139,6 +158,9 @@ auto write(std::uint32_t msr, std::uint64_t value) -> bool {
     if (is("refuses")) { return false; }
     if (is("stays") && clears) { return true; }
     if (is("clears") && clears && value != 0 && value != now.ctl.raw - 1) { return false; }
+    if (now.ctl.get<ctl::TraceEn>() || (is_ctl && (value & 1) != 0)) {
+        require_safe_output(msr, value);
+    }
     auto const broken = access::check_write(caps, now, msr, value).broken;
     if (broken != rule::none) {
         bool const accepted = is("accepts") || forgives(broken, msr, value);
@@ -186,6 +208,12 @@ auto target_rdmsr_safe(uint32_t msr, uint64_t* value) -> int {
     }
     auto const got = processor->read(msr);
     if (got) { *value = got.value; }
+    bool const is_status = msr == reg::ia32_rtit_status::address;
+    if (is("own") && is_status) { *value |= 3; }
+    if (is("stale") && processor->is_tracing() && (is_status || msr <= 0x561)) {
+        static std::uint64_t reads = 0;
+        *value ^= ++reads << 32;
+    }
     return got ? 0 : 13;
 }
 auto target_wrmsr_safe(uint32_t msr, uint64_t value) -> int { return write(msr, value) ? 0 : 13; }
