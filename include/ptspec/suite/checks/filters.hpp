@@ -315,6 +315,9 @@ struct trace_stop {
         on.expect("GEN-090"_rule, code, jumped);
         on.require(got.status.template get<status::Stopped>(), "REG-068"_rule, "Stopped", 1, 0,
                    status::address);
+        uint64_t const index = on.uses_topa() ? 0 : armed<T>::range_mask;
+        on.require(got.index() == index, "OUT-028"_rule, "MaskOrTableOffset", index, got.index(),
+                   ia32_rtit_output_mask_ptrs::address);
         // By a taken conditional branch.
         if (!detail::set_range(on, 0, code, area(6), area(6))) { return on.result(); }
         got = on.trace(code, with);

@@ -120,10 +120,9 @@ constexpr void require_same_bytes(armed<T>& on, snippet const& code, ctl with) n
 /// Traces the same snippet several times, without PSB+ where the period has not passed, on the
 /// target and on the model of its kind, and compares the bytes of each run.
 template <target T>
-constexpr void require_same_runs(armed<T>& on, ctl with) noexcept {
+constexpr void require_same_runs(armed<T>& on, ctl with, unsigned runs = 24) noexcept {
     if (!access::is_legal(on.caps(), with) || on.is_broken()) { return; }
-    unsigned runs = 24;
-    if (__builtin_is_constant_evaluated()) { runs = 2; }
+    if (__builtin_is_constant_evaluated() && runs > 2) { runs = 2; }
     kind_model wanted{on, snippets::long_run, model_target::surroundings{}.tsc};
     for (unsigned i = 0; i < runs && !on.is_broken(); ++i) {
         auto const keep = on.state().status;
@@ -275,7 +274,28 @@ struct bytes_of_psb_periods {
     }
 };
 
-using kind_checks = type_list<bytes_of_psb_periods, bytes_of_branches, bytes_with_filters,
-                              bytes_of_ptwrite, bytes_of_transactions, bytes_of_time>;
+/// The same with CYCs, on a target whose time passes as in the model: a PSB+ loses no cycles.
+struct bytes_of_cyc_at_psb {
+    static constexpr text name = "bytes-of-cyc-at-psb";
+    static constexpr rule_list rules{"GEN-210", "GEN-214", "GEN-163", "GEN-171", "GEN-211"};
+    static constexpr needs need =
+        detail::kind_needs.with(ability::model_time).with(snippets::long_run).with(features::cyc);
+
+    template <target T>
+    static constexpr auto run(armed<T>& on) noexcept -> finding {
+        // Where a kind counts in steps, whose phase is not known, only up to the first PSB+ of a
+        // period.
+        unsigned const runs = on.kind()->psb_step == 1 ? 24 : 1;
+        auto const with = on.usual_ctl().with(ctl::CYCEn{true});
+        detail::require_same_runs(on, with, runs);
+        // With a threshold there are cycles that no CYC has reported when a PSB+ begins.
+        detail::require_same_runs(on, with.with(ctl::CycThresh{9}), runs);
+        return on.result();
+    }
+};
+
+using kind_checks =
+    type_list<bytes_of_psb_periods, bytes_of_cyc_at_psb, bytes_of_branches, bytes_with_filters,
+              bytes_of_ptwrite, bytes_of_transactions, bytes_of_time>;
 
 }  // namespace ptspec::suite::checks

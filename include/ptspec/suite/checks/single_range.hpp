@@ -73,6 +73,32 @@ struct range_of_128 {
     }
 };
 
+/// In a range of two pages the bytes from the second page on go to that page.
+struct range_of_two_pages {
+    static constexpr text name = "single-range-of-two-pages";
+    static constexpr rule_list rules{"OUT-021", "OUT-020", "OUT-027"};
+    static constexpr needs need =
+        needs::tracing(wanted_output::single_range).with(snippets::branches);
+
+    template <target T>
+    static constexpr auto run(armed<T>& on) noexcept -> finding {
+        if (!on.set_usual_output()) { return on.result(); }
+        auto const got = on.run(snippets::branches, on.usual_ctl());
+        if (!got.has_run) { return on.result(); }
+        detail::require_no_end(on, "OUT-021"_rule, got);
+        on.require(0x1000 < got.offset() && got.offset() <= 0x2000, "OUT-021"_rule, "OutputOffset",
+                   0x1001, got.offset(), ia32_rtit_output_mask_ptrs::address);
+        on.require(on.is_armed(armed<T>::table_page, {0, 0x1000}), "OUT-021"_rule,
+                   "bytes in the first page");
+        if (on.is_broken()) { return on.result(); }
+        stretch const part[] = {{0x1000, got.offset()}};
+        on.collect(part, on.bytes());
+        on.read_bytes(on.usual_ctl());
+        detail::require_branches(on, "OUT-021"_rule);
+        return on.result();
+    }
+};
+
 /// Values of the output MSRs that the rules refuse when TraceEn becomes 1: WRMSR does not fault,
 /// Error becomes 1, and nothing is stored.
 struct range_errors {
@@ -127,6 +153,7 @@ struct range_continues {
     }
 };
 
-using single_range_checks = type_list<range_wraps, range_of_128, range_errors, range_continues>;
+using single_range_checks =
+    type_list<range_wraps, range_of_128, range_of_two_pages, range_errors, range_continues>;
 
 }  // namespace ptspec::suite::checks

@@ -165,25 +165,36 @@ struct topa_exactly_full {
 
     template <target T>
     static constexpr auto run(armed<T>& on) noexcept -> finding {
+        require_full(on, true);
+        require_full(on, false);
+        return on.result();
+    }
+
+private:
+    /// The entry after the region is a link to it, or a region.
+    template <target T>
+    static constexpr void require_full(armed<T>& on, bool links) noexcept {
+        uint64_t const next = links ? 0 : 1;
         uint64_t bytes = 64;
         // PADs depend on where a trace begins: the number of bytes is found by trying.
         for (unsigned i = 0; i < 5; ++i) {
             on.clear();
             on.set_entry(0, 0, on.region(5));
-            on.set_entry(0, 1, on.link(armed<T>::table_page));
-            if (!detail::set_position(on, 0, 4096 - bytes)) { return on.result(); }
+            on.set_entry(0, 1, links ? on.link(armed<T>::table_page) : on.region(6));
+            if (!detail::set_position(on, 0, 4096 - bytes)) { return; }
             auto const got = on.run(snippets::branches, detail::topa_ctl(on));
-            if (!got.has_run) { return on.result(); }
+            if (!got.has_run) { return; }
             detail::require_no_end(on, "OUT-053"_rule, got);
-            on.require(got.base.raw == on.page(0) && got.index() == 0, "OUT-054"_rule,
-                       "MaskOrTableOffset", 0, got.index(), ia32_rtit_output_mask_ptrs::address);
-            if (on.is_broken() || got.offset() == 0) { return on.result(); }
             // After an END entry the first bytes are overwritten last.
-            bool const has_wrapped = got.offset() < 4096 - bytes;
-            bytes = has_wrapped ? bytes + got.offset() : bytes - (4096 - got.offset());
+            bool const is_full = got.offset() < 4096 - bytes;
+            uint64_t const index = is_full ? next : 0;
+            on.require(got.base.raw == on.page(0) && got.index() == index,
+                       links ? "OUT-054"_rule : "OUT-053"_rule, "MaskOrTableOffset", index,
+                       got.index(), ia32_rtit_output_mask_ptrs::address);
+            if (on.is_broken() || got.offset() == 0) { return; }
+            bytes = is_full ? bytes + got.offset() : bytes - (4096 - got.offset());
         }
         on.require(false, "OUT-053"_rule, "OutputOffset after a region that is full", 0, bytes);
-        return on.result();
     }
 };
 
