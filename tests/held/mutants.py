@@ -87,6 +87,7 @@ INVISIBLE = re.compile("|".join((
     r"lags")), re.I)
 
 Verdict = collections.namedtuple("Verdict", "mutant outcome checks rules stray")
+Run = collections.namedtuple("Run", "outcome findings stray message")
 
 
 def compiler():
@@ -161,43 +162,54 @@ def all_mutants(scratch, options):
             yield from mutate.mutants_of(name, text, active)
 
 
-def judge(mutant, scratch, number, timeout):
-    folder = scratch / f"mutant_{number}"
+def run_with(path, text, scratch, number, timeout=30):
+    """The model with a header changed, as a target: outcome, findings, stray bytes.
+
+    A finding is a list: outcome, check, rule, preset, kind, detail.
+    """
+    folder = scratch / f"changed_{number}"
     include = folder / "include"
     try:
         (include / "ptspec").mkdir(parents=True)
-        target = include / "ptspec" / mutant.path
-        # All other headers are links: a folder that has the mutant is made, the others are linked.
-        parts = pathlib.Path(mutant.path).parts
+        target = include / "ptspec" / path
+        # All other headers are links: a folder that has the changed one is made, the others are
+        # linked.
         source, made = ROOT / "include/ptspec", include / "ptspec"
-        for part in parts:
+        for part in pathlib.Path(path).parts:
             for one in source.iterdir():
                 if one.name != part:
                     (made / one.name).symlink_to(one)
             source, made = source / part, made / part
             if source.is_dir():
                 made.mkdir()
-        target.write_text(mutant.text)
+        target.write_text(text)
         built = compile_object("target.cpp", include, folder / "target.o", ("-Dptspec=held",))
         if built.returncode:
-            return Verdict(mutant, "invalid", (), (), 0)
+            return Run("invalid", [], 0, built.stderr)
         subprocess.run([compiler(), str(scratch / "oracle.o"), "target.o", "-o", "held"],
                        cwd=folder, check=True)
         try:
             ran = subprocess.run([str(folder / "held")], capture_output=True, text=True,
                                  timeout=timeout)
         except subprocess.TimeoutExpired:
-            return Verdict(mutant, "found", ("hangs",), (), 0)
+            return Run("hangs", [], 0, "")
         if ran.returncode not in (0, 1):
-            return Verdict(mutant, "found", ("crashes",), (), 0)
-        broken = [line.split(" ", 5) for line in ran.stdout.splitlines()
-                  if not line.startswith("stray ")]
+            return Run("crashes", [], 0, "")
+        findings = [line.split(" ", 5) for line in ran.stdout.splitlines()
+                    if not line.startswith("stray ")]
         stray = int(re.search(r"^stray (\d+)", ran.stdout, re.M)[1])
-        return Verdict(mutant, "found" if broken else "survived",
-                       tuple(dict.fromkeys(one[1] for one in broken)),
-                       tuple(dict.fromkeys(one[2] for one in broken)), stray)
+        return Run("found" if findings else "survived", findings, stray, "")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def judge(mutant, scratch, number, timeout):
+    run = run_with(mutant.path, mutant.text, scratch, number, timeout)
+    if run.outcome in ("hangs", "crashes"):
+        return Verdict(mutant, "found", (run.outcome,), (), 0)
+    return Verdict(mutant, run.outcome,
+                   tuple(dict.fromkeys(one[1] for one in run.findings)),
+                   tuple(dict.fromkeys(one[2] for one in run.findings)), run.stray)
 
 
 def observable_rules():
