@@ -95,7 +95,9 @@ def judge(fault, scratch, number):
     broken = list(dict.fromkeys((one[1], one[2]) for one in run.findings if one[0] == "broken"))
     named = [one for one in broken if one[1] in fault.rules]
     other = sorted({rule for _, rule in broken} - set(fault.rules))
-    rest = f"; also {' '.join(other)}" if other else ""
+    rest = f"; also {' '.join(other[:6])}" if other else ""
+    if len(other) > 6:
+        rest += f" and {len(other) - 6} more"
     if run.stray:
         rest += f"; stray {run.stray}"
     if not named:
