@@ -6,4 +6,5 @@
 
 #include <ptspec/suite/checks.hpp>
 #include <ptspec/suite/run.hpp>
+#include <ptspec/suite/report.hpp>
 #include <ptspec/suite/model_target.hpp>

@@ -18,7 +18,7 @@ using suite::outcome;
 constexpr auto is_line(finding const& found, text expected, text waived = {}) -> bool {
     char room[256] = {};
     print::text_buffer out{room};
-    suite::print_tap_line(12, "locked-while-tracing", rule::REG_004, found, out, waived);
+    suite::print_tap_line({12, "locked-while-tracing", rule::REG_004, found, waived}, out);
     return out.written() == expected;
 }
 

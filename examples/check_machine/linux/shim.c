@@ -108,6 +108,7 @@ static long run_here(void* data) {
 static int __init suite_start(void) {
     struct request asked = {};
     struct page* code = vmalloc_to_page(suite_code);
+    unsigned const order = get_order(suite_pages * PAGE_SIZE);
     unsigned cpu, failed = 0, asked_cpus = 0;
     int error = -ENOMEM;
 
@@ -120,8 +121,7 @@ static int __init suite_start(void) {
         return -EBUSY;
     }
     asked.run.runs = runs;
-    asked.run.bytes =
-        (unsigned char*)__get_free_pages(GFP_KERNEL | __GFP_ZERO, get_order(suite_pages * PAGE_SIZE));
+    asked.run.bytes = (unsigned char*)__get_free_pages(GFP_KERNEL | __GFP_ZERO, order);
     asked.stack = vzalloc(suite_stack_bytes);
     asked.run.code = vmap(&code, 1, VM_MAP, PAGE_KERNEL);
     if (!asked.run.bytes || !asked.stack || !asked.run.code) { goto out; }
@@ -153,7 +153,7 @@ static int __init suite_start(void) {
 out:
     if (asked.run.code) { vunmap(asked.run.code); }
     vfree(asked.stack);
-    free_pages((unsigned long)asked.run.bytes, get_order(suite_pages * PAGE_SIZE));
+    free_pages((unsigned long)asked.run.bytes, order);
     return error;
 }
 

@@ -349,9 +349,11 @@ private:
         if (asked_.as_json) {
             out.write(json_head(name, absent));
         } else {
-            out.write("TAP version 14\n1.." + std::to_string(results_.size()) + '\n');
+            out.write(printed([&](auto to) {
+                suite::print_tap_head(static_cast<unsigned>(results_.size()), to);
+            }));
         }
-        unsigned counts[6] = {};
+        suite::outcome_counts counts{};
         unsigned number = 0;
         unsigned by_policy = 0;
         unsigned differing = 0;
@@ -359,8 +361,8 @@ private:
         for (auto const& one : results_) {
             auto const what = one.found.what;
             differing += one.differs;
-            counts[static_cast<unsigned>(what)] += !one.differs;
-            by_policy += one.found.detail == text{"policy: ignores absent MSRs"};
+            if (!one.differs) { counts.add(what); }
+            by_policy += one.found.detail == suite::by_policy;
             waiver* const waived = what == suite::outcome::broken ? waiver_for(waivers_, one)
                                                                   : nullptr;
             if (waived != nullptr) { waived->is_used = true; }
@@ -384,25 +386,19 @@ private:
             tool::print_error("waivers whose check did not run: " + std::to_string(not_asked));
         }
         if (!asked_.as_json) {
-            if (absent == suite::absence_policy::ignores) {
-                out.write("# policy: ignores absent MSRs; it decides " + std::to_string(by_policy) +
-                          " checks\n");
-            }
-            auto const count = [&](suite::outcome what) {
-                return std::to_string(counts[static_cast<unsigned>(what)]);
-            };
-            out.write(
-                "# " + count(suite::outcome::holds) + " holds, " + count(suite::outcome::broken) +
-                " broken, " + count(suite::outcome::observed) + " observed, " +
-                count(suite::outcome::unsteady) + " unsteady, " + count(suite::outcome::skipped) +
-                " skipped, " + count(suite::outcome::error) + " errors" +
-                (differing == 0 ? "" : ", " + std::to_string(differing) + " differ") + '\n');
+            out.write(printed([&](auto to) {
+                if (absent == suite::absence_policy::ignores) {
+                    suite::print_policy(by_policy, to);
+                }
+                suite::print_tap_counts(counts, to);
+            }));
+            out.write(differing == 0 ? "\n" : ", " + std::to_string(differing) + " differ\n");
             if (!bail_.empty()) { out.write("Bail out! " + bail_ + '\n'); }
         }
         if (!bail_.empty()) { tool::print_error(bail_); }
         out.close();
         if (is_wrong) { return 1; }
-        return counts[static_cast<unsigned>(suite::outcome::skipped)] == results_.size() ? 3 : 0;
+        return counts[suite::outcome::skipped] == results_.size() ? 3 : 0;
     }
 
     request const& asked_;

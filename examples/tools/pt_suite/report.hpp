@@ -9,6 +9,8 @@
 
 #include <ptspec/suite/run.hpp>
 
+#include <ptspec/suite/report.hpp>
+
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -33,9 +35,8 @@ struct result {
     [[nodiscard]] auto outcome() const -> std::string {
         return differs ? "differs" : string_of(suite::name_of(found.what));
     }
-    /// The rule of the line: the broken one, else the first of the check.
     [[nodiscard]] auto id() const -> std::string {
-        return string_of(found.which != rule::none ? found.which : primary);
+        return string_of(suite::reported_rule(found, primary));
     }
 };
 
@@ -80,41 +81,44 @@ inline auto waiver_for(std::vector<waiver>& all, result const& one) -> waiver* {
 
 // ------------------------------------------------------------------------------------ TAP
 
+/// What a printer of the library prints.
+template <class Prints>
+auto printed(Prints const& prints) -> std::string {
+    std::string made;
+    prints([&](text piece) { made.append(piece.data(), piece.size()); });
+    return made;
+}
+inline auto text_of(std::string const& from) -> text { return {from.data(), from.size()}; }
+
+/// The finding with what is said of it.
+inline auto with_detail(result const& one, std::string const& detail) -> suite::finding {
+    auto found = one.found;
+    found.detail = text_of(detail);
+    return found;
+}
 /// What was expected and seen, as a sentence.
 inline auto why(result const& one) -> std::string {
-    auto const& found = one.found;
-    std::string line = one.detail();
-    if (found.what == suite::outcome::observed) { return line + ": " + std::to_string(found.seen); }
-    if (found.what != suite::outcome::broken) { return line; }
-    if (found.msr.value != 0) { line += ", MSR " + hex(found.msr.value); }
-    if (found.wrote != 0) { line += ", wrote " + hex(found.wrote); }
-    return line + ": expected " + hex(found.expected) + ", seen " + hex(found.seen);
+    auto const detail = one.detail();
+    return printed([&](auto out) { suite::print_why(with_detail(one, detail), out); });
 }
 
 /// A line of TAP: `not ok 12 - CHECK RULE # what was expected and seen`.
 inline auto tap_line(result const& one, unsigned number, waiver const* waived) -> std::string {
-    auto const what = one.found.what;
-    bool const is_ok = !one.differs &&
-                       (what == suite::outcome::holds || what == suite::outcome::observed ||
-                        what == suite::outcome::skipped);
-    std::string line = (is_ok ? "ok " : "not ok ") + std::to_string(number) + " - " + one.check +
-                       ' ' + one.id();
-    if (!one.core_type.empty()) { line += " on " + one.core_type; }
-    if (one.differs) { return line + " # DIFFERS " + one.detail() + '\n'; }
-    switch (what) {
-        case suite::outcome::holds: break;
-        case suite::outcome::observed: line += " # OBSERVED " + why(one); break;
-        case suite::outcome::skipped: line += " # SKIP " + why(one); break;
-        case suite::outcome::error: line += " # ERROR " + why(one); break;
-        case suite::outcome::unsteady: line += " # UNSTEADY " + why(one); break;
-        case suite::outcome::broken:
-            line += waived != nullptr ? " # TO"
-                                        "DO " +
-                                            waived->why
-                                      : " # " + why(one);
-            break;
+    auto const detail = one.detail();
+    if (one.differs) {
+        return "not ok " + std::to_string(number) + " - " + one.check + ' ' + one.id() +
+               (one.core_type.empty() ? "" : " on " + one.core_type) + " # DIFFERS " + detail +
+               '\n';
     }
-    return line + '\n';
+    return printed([&](auto out) {
+        suite::print_tap_line({.number = number,
+                               .check = text_of(one.check),
+                               .primary = one.primary,
+                               .found = with_detail(one, detail),
+                               .waived = waived != nullptr ? text_of(waived->why) : text{},
+                               .where = text_of(one.core_type)},
+                              out);
+    });
 }
 
 // ------------------------------------------------------------------------------------ JSON

@@ -39,13 +39,19 @@ struct outcome_counts {
 
 namespace detail {
 
+/// The directive of a test that fails as is known.
+inline constexpr char known_letters[] = {'T', 'O', 'D', 'O', ' '};
+inline constexpr text known{known_letters, sizeof known_letters};
+
 template <class Sink>
 constexpr void print_hex(uint64_t value, Sink& out) {
     print::hex(value, out);
     print::put("H", out);
 }
 
-/// What was expected and seen.
+}  // namespace detail
+
+/// Prints what was expected and seen, or what is said of another outcome.
 template <class Sink>
 constexpr void print_why(finding const& found, Sink& out) {
     print::put(found.detail, out);
@@ -56,19 +62,17 @@ constexpr void print_why(finding const& found, Sink& out) {
     if (found.what != outcome::broken) { return; }
     if (found.msr.value != 0) {
         print::put(", MSR ", out);
-        print_hex(found.msr.value, out);
+        detail::print_hex(found.msr.value, out);
     }
     if (found.wrote != 0) {
         print::put(", wrote ", out);
-        print_hex(found.wrote, out);
+        detail::print_hex(found.wrote, out);
     }
     print::put(": expected ", out);
-    print_hex(found.expected, out);
+    detail::print_hex(found.expected, out);
     print::put(", seen ", out);
-    print_hex(found.seen, out);
+    detail::print_hex(found.seen, out);
 }
-
-}  // namespace detail
 
 /// Prints the head of a report: the version, and the plan.
 template <class Sink>
@@ -79,19 +83,32 @@ constexpr void print_tap_head(unsigned checks, Sink&& out, text version = "TAP v
     print::put("\n", out);
 }
 
-/// Prints a line of TAP: `not ok 12 - CHECK RULE # what was expected and seen`. With a reason to
-/// waive it, a broken rule is one that is known.
+/// A line of TAP.
+struct tap_line {
+    unsigned number = 0;
+    text check{};
+    rule primary = rule::none;  ///< the first rule of the check
+    finding found{};
+    text waived{};  ///< why the broken rule is waived; empty: it is not
+    text where{};   ///< the type of the processors, if there are several
+};
+
+/// Prints `not ok 12 - CHECK RULE # what was expected and seen`.
 template <class Sink>
-constexpr void print_tap_line(unsigned number, text check, rule primary, finding const& found,
-                              Sink&& out, text waived = {}) {
+constexpr void print_tap_line(tap_line const& line, Sink&& out) {
+    auto const& found = line.found;
     bool const is_ok = found.what == outcome::holds || found.what == outcome::observed ||
                        found.what == outcome::skipped;
     print::put(is_ok ? text{"ok "} : text{"not ok "}, out);
-    print::decimal(number, out);
+    print::decimal(line.number, out);
     print::put(" - ", out);
-    print::put(check, out);
+    print::put(line.check, out);
     print::put(" ", out);
-    print::put(rule_id{reported_rule(found, primary)}.view(), out);
+    print::put(rule_id{reported_rule(found, line.primary)}.view(), out);
+    if (line.where.size() != 0) {
+        print::put(" on ", out);
+        print::put(line.where, out);
+    }
     switch (found.what) {
         case outcome::holds: break;
         case outcome::observed: print::put(" # OBSERVED ", out); break;
@@ -100,22 +117,18 @@ constexpr void print_tap_line(unsigned number, text check, rule primary, finding
         case outcome::unsteady: print::put(" # UNSTEADY ", out); break;
         case outcome::broken:
             print::put(" # ", out);
-            if (waived.size() != 0) {
-                print::put("TO"
-                           "DO ",
-                           out);
-            }
+            if (line.waived.size() != 0) { print::put(detail::known, out); }
             break;
     }
-    if (waived.size() != 0 && found.is_broken()) {
-        print::put(waived, out);
+    if (line.waived.size() != 0 && found.is_broken()) {
+        print::put(line.waived, out);
     } else {
-        detail::print_why(found, out);
+        print_why(found, out);
     }
     print::put("\n", out);
 }
 
-/// Prints the last line of a report: how many checks had each outcome.
+/// Prints the last line of a report, without its end: how many checks had each outcome.
 template <class Sink>
 constexpr void print_tap_counts(outcome_counts const& counts, Sink&& out) {
     print::put("# ", out);
@@ -127,7 +140,6 @@ constexpr void print_tap_counts(outcome_counts const& counts, Sink&& out) {
         print::put(name_of(what), out);
         if (what == outcome::error) { print::put("s", out); }
     }
-    print::put("\n", out);
 }
 
 /// Prints that the target ignores accesses to absent MSRs, and how many checks that decides.
@@ -160,12 +172,11 @@ template <target T, class Sink, callable<text> LeftOut>
         if (!is_left_out(text{Check::name})) { found = run_check<Check>(it, caps, options); }
         counts.add(found.what);
         decided += found.detail == by_policy;
-        print_tap_line(counts.total, Check::name, Check::rules.ids[0], found, out);
+        print_tap_line({counts.total, Check::name, Check::rules.ids[0], found}, out);
     });
-    if (options.absent == absence_policy::ignores) {
-        print_policy(decided, out);
-    }
+    if (options.absent == absence_policy::ignores) { print_policy(decided, out); }
     print_tap_counts(counts, out);
+    print::put("\n", out);
     return counts;
 }
 
