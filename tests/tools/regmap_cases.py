@@ -188,6 +188,9 @@ class Cases(unittest.TestCase):
         stated = int(re.search(r"test cases of WRMSR, (\d+) rows", self.text)[1])
         self.assertEqual(stated, len(self.rows))
         self.assertEqual(stated, sum(len(ROW.findall(body)) for _, body in arrays))
+        keys = [(row.msr, row.ctl, row.value, row.flags, row.expected, *row.conditions)
+                for row in self.rows]
+        self.assertEqual([key for key in keys if keys.count(key) > 1], [])
 
     def test_it_and_the_runner_compile_as_c89_c11_and_cpp(self):
         cxx = next((found for found in map(shutil.which, ("g++", "c++", "clang++")) if found), None)

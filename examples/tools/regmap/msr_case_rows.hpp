@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -471,7 +472,9 @@ inline auto enabled_group(write_rules const& rules) -> case_group {
     case_group made{"enabled", "IA32_RTIT_CTL: writes while TraceEn is 1", {}};
     constexpr auto ctl = reg::ia32_rtit_ctl::address;
     for (auto const usual : enabled_values()) {
+        std::set<std::uint64_t> added;
         auto const add = [&](std::uint64_t value) {
+            if (!added.insert(value).second) { return; }
             made.add(rows_of(rules, {.msr = ctl, .value = value, .ctl = usual}));
         };
         add(usual);
