@@ -100,8 +100,11 @@ auto recover(journal& kept, std::string const& boot, Open open) -> recovery {
         for (auto const& one : found.msrs) { line += ' ' + hex(one.index) + '=' + hex(one.value); }
         bool const is_booted = !boot.empty() && !found.boot.empty() && boot != found.boot;
         if (!is_booted) {
-            auto&& device = open(found.cpu);
-            auto const wrong = restore(device, found.msrs);
+            std::string wrong;
+            try {
+                auto&& device = open(found.cpu);
+                wrong = restore(device, found.msrs);
+            } catch (not_asked const& why) { wrong = why.what(); }
             if (!wrong.empty()) { throw not_asked{line + "; not restored: " + wrong}; }
         }
         made.messages.push_back(

@@ -482,6 +482,11 @@ TEST_CASE("a start that cannot restore the MSRs leaves the journal") {
     CHECK(run().find("; not restored: TraceEn is 1: another agent traces") != std::string::npos);
     CHECK(device.writes == 0);
     CHECK(folder.read("j") == text_of(one_entry()));
+    auto const absent = message_of([&] {
+        (void)recover(kept, "b00-1", [](unsigned) -> fake_device& { throw not_asked{"no cpu"}; });
+    });
+    CHECK(absent == "the check ctl-topa did not end on processor 5; its MSRs were 560H=1000H "
+                    "570H=240CH; not restored: no cpu");
     device.at(ctl::address) &= ~std::uint64_t{1};
     CHECK(run().empty());
     CHECK(device.at(0x560) == 0x1000);
