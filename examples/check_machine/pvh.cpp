@@ -101,8 +101,8 @@ extern "C" [[noreturn]] void machine_main(void const* from, uint32_t magic) {
         while (line[size] != '\0') { ++size; }
         words = {line, size};
     }
-    uint64_t const end = reinterpret_cast<uintptr_t>(room) + given_bytes - 1;
-    uint64_t const base = end & ~(given_bytes - 1);
+    uint64_t const last = reinterpret_cast<uintptr_t>(room) + given_bytes - 1;
+    uint64_t const base = last & ~(given_bytes - 1);
     check_machine::pc_memory const memory{
         // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses are physical ones
         {{base}, reinterpret_cast<uint8_t*>(base), check_machine::pc_memory::pages},

@@ -43,9 +43,7 @@ int suite_wrmsr(unsigned index, unsigned long long value) {
 #endif
 }
 
-void suite_print(char const* line, unsigned length) {
-    pr_info("%.*s\n", (int)length, line);
-}
+void suite_print(char const* line, unsigned length) { pr_info("%.*s\n", (int)length, line); }
 
 unsigned suite_nmis(void) { return this_cpu_read(irq_stat.__nmi_count); }
 

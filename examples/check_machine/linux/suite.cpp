@@ -94,7 +94,7 @@ void suite_run_here(suite_run* of) {
     line_printer print;
     kernel_system system{*of, print};
     ports::x86_target<kernel_system> target{system};
-    auto const counts = suite::run_all(target, {.runs = of->runs}, print,
-                                       [](text) { return false; }, "KTAP version 1");
+    auto const counts = suite::run_all(
+        target, {.runs = of->runs}, print, [](text) { return false; }, "KTAP version 1");
     of->passed = !counts.has_failures() && !counts.is_empty() ? 1 : 0;
 }
