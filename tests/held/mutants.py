@@ -82,9 +82,9 @@ INVISIBLE = re.compile("|".join((
     r"deferred|defers|== branch_encoding::tip\)|ip_payload\(\) ==",
     # Memory that is mapped, or that fails.
     r"mapped|window|try_next_region|full\.end|is_flushing|if \(.*fault\.happened",
-    r"result\.fault = (?:\{|detail::load_region)",
+    r"result\.fault = (?:\{|detail::load_region)|return fault\.happened",
     # RDMSR while TraceEn is 1 may return an older position: PRG-034.
-    r"lags")), re.I)
+    r"lags?\b")), re.I)
 
 Verdict = collections.namedtuple("Verdict", "mutant outcome checks rules stray")
 Run = collections.namedtuple("Run", "outcome findings stray message")

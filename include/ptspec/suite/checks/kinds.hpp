@@ -135,6 +135,10 @@ constexpr void require_same_runs(armed<T>& on, ctl with, unsigned runs = 24) noe
         if (!on.run_and_read(snippets::long_run, with).has_run) { return; }
         (void)wanted.on().run_and_read(snippets::long_run, with);
         wanted.require_same_bytes(on, "GEN-163"_rule);
+        if (on.kind()->psb_step != 1) { continue; }
+        auto const count = on.state().status.template get<status::PacketByteCnt>();
+        auto const right = wanted.on().state().status.get<status::PacketByteCnt>();
+        on.require(count == right, "GEN-165"_rule, "PacketByteCnt", right, count, status::address);
     }
 }
 
@@ -277,7 +281,8 @@ struct bytes_of_psb_periods {
 /// The same with CYCs, on a target whose time passes as in the model: a PSB+ loses no cycles.
 struct bytes_of_cyc_at_psb {
     static constexpr text name = "bytes-of-cyc-at-psb";
-    static constexpr rule_list rules{"GEN-210", "GEN-214", "GEN-163", "GEN-171", "GEN-211"};
+    static constexpr rule_list rules{"GEN-210", "GEN-214", "GEN-163",
+                                     "GEN-171", "GEN-211", "GEN-165"};
     static constexpr needs need =
         detail::kind_needs.with(ability::model_time).with(snippets::long_run).with(features::cyc);
 
