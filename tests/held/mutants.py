@@ -69,17 +69,17 @@ PACKETS_LEFT_OUT = ("packet/decode.hpp", "packet/classify.hpp", "packet/any_pack
 INVISIBLE = re.compile("|".join((
     # Caches, whose slow path does the same, and state that is set again before it is used.
     r"fast_|is_fast|write_back|refresh_cache|has_ranges|can_fill|\[\[(?:un)?likely\]\]",
-    r"!s\.write_options\.cyc|Exp::lsb\) == 0|^\s*s_(?:\.options)? = |view\.mode = 0",
+    r"!s\.write_options\.cyc|append_tnt\(|Exp::lsb\) == 0|^\s*s_(?:\.options)? = |view\.mode = 0",
     # The names of rules, and the totals of results; packets that a writer never makes.
-    r"found\(|count_stored|total_|\.taken\b|stored [+-]=|lost \+=|rule::PKT_\d\d\d",
+    r"found\(|count_stored|total_|\.taken\b|stored [+-]=|lost \+=|rule::PKT_\d\d\d|0, broken\}",
     # VMX, SMM, IA32_XSS, and events.
     r"debugctl|freeze|vmcs|in_vmx|vmx_non_root|vmx_is_visible|concealment|smram|in_smm|next\.xss",
     r"records_events|add_evd|evd\{|has_value|fup_policy|swintr",
     # An overflow, or a full buffer; a counter that wraps, a CYC of nine bytes, 256 MTCs at once.
     r"overflow|ovf|room\(\)|first_ = wrapped|size_ -= count|view = before|before\.count_start",
     r"guard|wraps|carries|handle\(s, cycles|raw\.high|max_count|Depth - at",
-    # TIPs after TNTs, which no kind has: GEN-145. Offsets in CS, whose base is 0.
-    r"deferred|defers|== branch_encoding::tip\)|ip_payload\(\) ==",
+    # TIPs after TNTs, which no kind has: GEN-145. Offsets in CS, whose base is 0; IPs below 64 KB.
+    r"deferred|defers|== branch_encoding::tip\)|ip_payload\(\) ==|psb> \? 0",
     # Memory that is mapped, or that fails.
     r"mapped|window|try_next_region|full\.end|is_flushing|if \(.*fault\.happened",
     r"result\.fault = (?:\{|detail::load_region)|return fault\.happened",
