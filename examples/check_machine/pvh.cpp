@@ -108,5 +108,7 @@ extern "C" [[noreturn]] void machine_main(void const* from, uint32_t magic) {
         {{base}, reinterpret_cast<uint8_t*>(base), check_machine::pc_memory::pages},
         code};
     auto print = [&](text piece) { console.print(piece); };
-    end(check_machine::run<unexpected_exception>(memory, words, print, [](text) { return false; }));
+    auto const done = check_machine::run<unexpected_exception>(memory, words, print,
+                                                               [](text) { return false; });
+    end(done.has_passed);
 }

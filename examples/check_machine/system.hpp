@@ -249,11 +249,30 @@ struct options {
     return made;
 }
 
-/// Runs all checks on this processor, and prints the report. True if no rule is broken and
-/// something could be asked. `is_left_out` is true for a check that hung before.
+/// How a run ended.
+struct run_result {
+    bool has_passed = false;  ///< no rule is broken, and something could be asked
+    bool is_tracing = false;  ///< TraceEn cannot be cleared: the memory must stay reserved
+};
+
+/// Clears TraceEn. False if it stays 1.
+[[nodiscard]] inline auto stops_tracing() -> bool {
+    using ctl = reg::ia32_rtit_ctl;
+    uint64_t value = 0;
+    auto const is_on = [&] {
+        return ports::skipping_access::try_rdmsr(ctl::address, value) &&
+               ctl{value}.get<ctl::TraceEn>();
+    };
+    if (!is_on()) { return true; }
+    (void)ports::skipping_access::try_wrmsr(ctl::address, 0);
+    return !is_on();
+}
+
+/// Runs all checks on this processor, and prints the report. `is_left_out` is true for a check that
+/// hung before.
 template <class OtherFault, class Print, callable<text> LeftOut>
 [[nodiscard]] auto run(pc_memory const& memory, text words, Print&& print, LeftOut&& is_left_out)
-    -> bool {
+    -> run_result {
     print("# ptspec: holds this processor against the rules of Intel PT. For test machines.\n"
           "# The report has raw values of registers and addresses.\n");
     auto const asked = read_options(words);
@@ -261,14 +280,16 @@ template <class OtherFault, class Print, callable<text> LeftOut>
         print("# no option ");
         print(asked.unknown);
         print("; there are runs=1..1000 and kind=NAME\n");
-        return false;
+        return {};
     }
     ports::interrupts_disabled const guard;
     own_interrupts<OtherFault> const handlers_of_this;
     pc_system<Print> system{memory, print};
     ports::x86_target<pc_system<Print>> target{system};
     auto const counts = suite::run_all(target, asked.run, print, is_left_out);
-    return !counts.has_failures() && !counts.is_empty();
+    bool const is_stopped = stops_tracing();
+    if (!is_stopped) { print("# TraceEn cannot be cleared: switch the machine off\n"); }
+    return {!counts.has_failures() && !counts.is_empty(), !is_stopped};
 }
 
 }  // namespace check_machine

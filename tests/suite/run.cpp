@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/suite/run.hpp>
 
+#include <ptspec/suite/checks.hpp>
+
 #include <support/suite_sweep.hpp>
 
 namespace {
@@ -91,7 +93,7 @@ TEST_CASE("a target that traces already is left alone") {
         (void)model.write(0x561, 0xFFF);
         (void)model.write(0x570, value(uint64_t{0x2005}));
         auto const found = suite::run_check<holding>(model, caps, {.runs = 1});
-        return suite::is_in_use(model, caps) && found.what == outcome::skipped &&
+        return suite::is_in_use(model) && found.what == outcome::skipped &&
                model.read(0x570).value == 0x2005;
     });
 }
@@ -112,5 +114,54 @@ TEST_CASE("the capabilities of a target are those of its CPUID") {
     for (auto const& one : cpu::preset::all) {
         test::modelled model{one.value, {}};
         CHECK(suite::capabilities_of(model.target) == one.value);
+    }
+}
+
+namespace {
+
+/// A model on which WRMSR of IA32_RTIT_CTL faults while TraceEn is 1.
+struct sticky_target {
+    suite::model_target& model;
+
+    [[nodiscard]] auto is_on() -> bool { return (model.read(0x570).value & 1) != 0; }
+    auto read(uint32_t index) { return model.read(index); }
+    auto write(uint32_t index, uint64_t value) -> suite::msr_result {
+        if (index == 0x570 && is_on()) { return {.vector = 13}; }
+        return model.write(index, value);
+    }
+    auto query(uint32_t leaf, uint32_t subleaf) { return model.query(leaf, subleaf); }
+    auto memory() { return model.memory(); }
+    auto abilities() { return suite::ability_set{}.with(suite::ability::enable); }
+    auto address_of(suite::snippet const& code) { return model.address_of(code); }
+    auto execute(suite::snippet const& code, uint64_t on, uint64_t off) {
+        return model.execute(code, on, off);
+    }
+    auto cr3() { return model.cr3(); }
+    auto pmi() { return model.pmi(); }
+    auto xsaves(reg::xsave_pt_state& image) { return model.xsaves(image); }
+    auto xrstors(reg::xsave_pt_state const& image) { return model.xrstors(image); }
+    auto reset(suite::reset_kind kind) { return model.reset(kind); }
+    void note(text, access::msr_state const&) {}
+};
+
+}  // namespace
+
+TEST_CASE("a TraceEn that cannot be cleared is a broken rule, however often a check runs") {
+    for (unsigned const runs : {1U, 2U, 16U}) {
+        unsigned broken = 0;
+        unsigned errors = 0;
+        suite::for_each_check([&]<class Check>(text) {
+            std::vector<uint8_t> bytes(16 * suite::given_memory::page_bytes);
+            suite::model_target model{caps, engine::options_of(caps), bytes.data(), 16};
+            sticky_target target{model};
+            auto const found = suite::run_check<Check>(target, caps, {.runs = runs});
+            broken += found.is_broken();
+            errors += found.what == outcome::error;
+            if (target.is_on()) {
+                CAPTURE(text{Check::name}.data());
+                CHECK((found.is_broken() || found.what == outcome::error));
+            }
+        });
+        CHECK(broken + errors >= 5);
     }
 }

@@ -14,6 +14,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/perf_event.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/version.h>
 #include <linux/vmalloc.h>
@@ -47,11 +48,29 @@ void suite_print(char const* line, unsigned length) { pr_info("%.*s\n", (int)len
 
 unsigned suite_nmis(void) { return this_cpu_read(irq_stat.__nmi_count); }
 
+// Indirect branches of a snippet lead to code without ENDBR64.
+static void set_branch_tracking(int enabled) {
+#ifdef CONFIG_X86_KERNEL_IBT
+    static unsigned long long before;
+
+    if (!cpu_feature_enabled(X86_FEATURE_IBT)) { return; }
+    if (!enabled) {
+        suite_rdmsr(MSR_IA32_S_CET, &before);
+        suite_wrmsr(MSR_IA32_S_CET, before & ~CET_ENDBR_EN);
+    } else {
+        suite_wrmsr(MSR_IA32_S_CET, before);
+    }
+#endif
+}
+
 void suite_irqs(int enabled) {
     if (enabled) {
+        set_branch_tracking(1);
         local_irq_enable();
+        cond_resched();
     } else {
         local_irq_disable();
+        set_branch_tracking(0);
     }
 }
 
@@ -81,12 +100,19 @@ static long number_in(char const* path) {
 }
 
 /// A disabled event of perf's driver, so that it does not use the processor; null if there is no
-/// driver.
+/// driver, an error if perf uses it or if that cannot be seen.
 static struct perf_event* hold(unsigned cpu) {
     struct perf_event_attr of = {.size = sizeof of, .disabled = 1};
     long const type = number_in("/sys/bus/event_source/devices/intel_pt/type");
 
-    if (type < 0) { return NULL; }
+    if (type == -ENOENT) {
+        struct file* all = filp_open("/sys/bus/event_source/devices", O_RDONLY | O_DIRECTORY, 0);
+
+        if (IS_ERR(all)) { return ERR_CAST(all); }
+        filp_close(all, NULL);
+        return NULL;
+    }
+    if (type < 0) { return ERR_PTR(type); }
     of.type = (unsigned)type;
     return perf_event_create_kernel_counter(&of, (int)cpu, NULL, NULL, NULL);
 }
@@ -98,7 +124,16 @@ struct request {
 
 static long run_here(void* data) {
     struct request* asked = data;
+    unsigned const ia32_vmx_misc = 0x485;
+    unsigned long long misc = 0;
+    unsigned long cr4;
 
+    // KVM has executed VMXON, and this processor then refuses IA32_RTIT_CTL.
+    asm volatile("mov %%cr4, %0" : "=r"(cr4));
+    if ((cr4 & X86_CR4_VMXE) && suite_rdmsr(ia32_vmx_misc, &misc) == 0 && !(misc >> 14 & 1)) {
+        pr_err("# in VMX operation, and IA32_VMX_MISC[14] is 0: remove kvm_intel first\n");
+        return 0;
+    }
     suite_run_on_stack(&asked->run, (char*)asked->stack + suite_stack_bytes);
     return 0;
 }
@@ -143,11 +178,17 @@ static int __init suite_start(void) {
         work_on_cpu(cpu, run_here, &asked);
         failed += asked.run.passed ? 0 : 1;
         if (held) { perf_event_release_kernel(held); }
+        if (asked.run.is_tracing) { break; }
     }
     cpus_read_unlock();
     unregister_die_notifier(&die_block);
     pr_info("# %u processors, %u of them failed or could not be asked\n", asked_cpus, failed);
     error = 0;
+    if (asked.run.is_tracing) {
+        pr_err("TraceEn cannot be cleared: its memory stays reserved; switch the machine off\n");
+        __module_get(THIS_MODULE);
+        asked.run.bytes = NULL;
+    }
 out:
     if (asked.run.code) { vunmap(asked.run.code); }
     vfree(asked.stack);

@@ -20,6 +20,7 @@ struct suite_run {
     unsigned char* code;  ///< a writable mapping of the page at suite_code
     unsigned runs;        ///< of each check
     int passed;           ///< no rule is broken, and something could be asked
+    int is_tracing;       ///< TraceEn cannot be cleared: the memory must not be freed
 };
 
 // --- suite.cpp -----------------------------------------------------------------------------------

@@ -96,5 +96,12 @@ void suite_run_here(suite_run* of) {
     ports::x86_target<kernel_system> target{system};
     auto const counts = suite::run_all(
         target, {.runs = of->runs}, print, [](text) { return false; }, "KTAP version 1");
+    using ctl = reg::ia32_rtit_ctl;
+    uint64_t value = 0;
+    auto const is_on = [&] {
+        return kernel_system::try_rdmsr(ctl::address, value) && ctl{value}.get<ctl::TraceEn>();
+    };
+    if (is_on()) { (void)kernel_system::try_wrmsr(ctl::address, 0); }
+    of->is_tracing = is_on() ? 1 : 0;
     of->passed = !counts.has_failures() && !counts.is_empty() ? 1 : 0;
 }

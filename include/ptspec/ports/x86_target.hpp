@@ -66,7 +66,13 @@ concept target_system = msr_access<System> && requires(System& it, suite::snippe
 class interrupts_disabled {
 public:
     interrupts_disabled() noexcept {
-        asm volatile("pushfq\n\tpopq %0\n\tcli" : "=r"(flags_) : : "memory");
+        asm volatile("leaq -128(%%rsp), %%rsp\n\t"  // the red zone, if there is one
+                     "pushfq\n\tpopq %0\n\t"
+                     "leaq 128(%%rsp), %%rsp\n\t"
+                     "cli"
+                     : "=r"(flags_)
+                     :
+                     : "memory");
     }
     ~interrupts_disabled() {
         constexpr uint64_t interrupt_flag = 1U << 9;

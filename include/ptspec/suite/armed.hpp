@@ -205,6 +205,10 @@ public:
         auto const done = write(index, value);
         if (!done.is_asked) { return; }
         require(!done.is_done, which, "WRMSR must raise #GP", 1, 0, index, value);
+        // `restore` restores the MSRs that exist by CPUID.
+        if (done.is_done && old.is_done && !access::exists(caps_, index)) {
+            (void)it_.write(index.value, old.value);
+        }
         require(done.is_done || done.vector == msr_result::general_protection, which,
                 "vector of the fault", msr_result::general_protection, done.vector, index, value);
         if (!old.is_done || is_live(index)) { return; }
@@ -369,8 +373,12 @@ public:
             return got;
         }
         if (!got.code.disabled.is_done) {
-            require(false, rule_of("REG-022"), "WRMSR that clears TraceEn", 0,
-                    got.code.disabled.vector, ctl::address, off.raw);
+            if (got.code.disabled.is_asked) {
+                require(false, rule_of("REG-022"), "WRMSR that clears TraceEn", 0,
+                        got.code.disabled.vector, ctl::address, off.raw);
+            } else if (!is_broken()) {
+                found_ = {.what = outcome::error, .detail = "a fault in the snippet"};
+            }
             return got;
         }
         auto const word = [&](msr_index index) {
@@ -465,7 +473,10 @@ public:
     /// target refuses a write; while TraceEn stays 1 nothing else is written.
     [[nodiscard]] constexpr auto restore() noexcept -> bool {
         auto const stopped = it_.write(ctl::address, before_.ctl.with(ctl::TraceEn{false}).raw);
-        if (!stopped.is_done || is_tracing()) { return !is_known_[0]; }
+        if (!stopped.is_done || is_tracing()) {
+            if (is_tracing()) { (void)it_.write(ctl::address, 0); }
+            return !is_known_[0];
+        }
         bool is_restored = true;
         unsigned number = 0;
         for (access::pt_msr const& msr : access::pt_msrs) {

@@ -47,8 +47,7 @@ template <target T>
 ///
 /// Source: PRG-260.
 template <target T>
-[[nodiscard]] constexpr auto is_in_use(T& it, cpu::capabilities const& caps) noexcept -> bool {
-    if (!caps.has_pt()) { return false; }
+[[nodiscard]] constexpr auto is_in_use(T& it) noexcept -> bool {
     auto const value = it.read(ia32_rtit_ctl::address);
     return value.is_done && ia32_rtit_ctl{value.value}.get<ia32_rtit_ctl::TraceEn>();
 }
@@ -73,7 +72,7 @@ template <class C, target T>
     if (C::need.is_of_kind && kind == nullptr) {
         return {.what = outcome::skipped, .detail = "the target is held to no kind of processor"};
     }
-    if (is_in_use(it, caps)) {
+    if (is_in_use(it)) {
         return {.what = outcome::skipped, .detail = "TraceEn is 1: another agent traces"};
     }
     armed<T> on{it, caps, C::rules.ids[0], C::need.is_dangerous, kind};
@@ -104,7 +103,10 @@ template <class C, target T>
     unsigned counted = 0;
     for (unsigned disturbed = 0; disturbed <= options.runs && counted < options.runs;) {
         auto const found = run_once<C>(it, caps, options.kind);
-        if (found.what == outcome::skipped || found.what == outcome::error) { return found; }
+        if (found.what == outcome::skipped || found.what == outcome::error) {
+            // TraceEn may have stayed 1 in the run before.
+            return counted != 0 && first.is_broken() ? first : found;
+        }
         if (found.what == outcome::unsteady) {
             ++disturbed;
             continue;

@@ -36,7 +36,7 @@ constexpr auto compare_bytes(byte_view expected, byte_view seen, bool any_ratio)
         next_ratio = expected.size();
         for (auto one = reader.next(); one; one = reader.next()) {
             if (one.what == trace::item_type::packet && one.packet.kind() == packet::kind::cbr) {
-                next_ratio = static_cast<size_t>(one.offset) + ratio_at;
+                next_ratio = one.offset + ratio_at;
                 return;
             }
         }
