@@ -31,7 +31,7 @@ constexpr auto compare_bytes(byte_view expected, byte_view seen, bool any_ratio)
         return last;
     };
     constexpr size_t ratio_at = 2;
-    size_t next_ratio = expected.size();
+    uint64_t next_ratio = expected.size();
     auto const find_ratio = [&] {
         next_ratio = expected.size();
         for (auto one = reader.next(); one; one = reader.next()) {
