@@ -169,12 +169,7 @@ public:
         return reinterpret_cast<uintptr_t>(memory_.code);
     }
     [[nodiscard]] auto fault() -> ports::snippet_fault& { return handlers.fault; }
-    [[nodiscard]] auto disturbances() -> uint64_t {
-        constexpr uint32_t msr_smi_count = 0x34;
-        uint64_t smis = 0;
-        (void)try_rdmsr(msr_smi_count, smis);
-        return smis + handlers.nmis;
-    }
+    [[nodiscard]] auto nmis() const -> uint64_t { return handlers.nmis; }
     [[nodiscard]] auto pmi() -> bool {
         constexpr unsigned long_enough = 1000;
         ports::interrupts_disabled const guard;
@@ -185,15 +180,7 @@ public:
         seen_pmis_ = handlers.pmis;
         return came;
     }
-    /// Prints `# runs NAME` before the first run of a check: what a machine that hung has printed
-    /// last.
-    void note(text name, access::msr_state const&) {
-        if (name.size() == 0 || name == noted_) { return; }
-        noted_ = name;
-        print_("# runs ");
-        print_(name);
-        print_("\n");
-    }
+    void note(text name, access::msr_state const&) { names_.note(name, print_); }
 
 private:
     pc_memory memory_;
@@ -202,7 +189,7 @@ private:
     uint32_t lvt_before_ = 0;
     uint32_t spurious_before_ = 0;
     unsigned seen_pmis_ = 0;
-    text noted_{};
+    suite::check_names names_{};
 };
 
 // ------------------------------------------------------------------------------------ the program
@@ -255,19 +242,6 @@ struct run_result {
     bool is_tracing = false;  ///< TraceEn cannot be cleared: the memory must stay reserved
 };
 
-/// Clears TraceEn. False if it stays 1.
-[[nodiscard]] inline auto stops_tracing() -> bool {
-    using ctl = reg::ia32_rtit_ctl;
-    uint64_t value = 0;
-    auto const is_on = [&] {
-        return ports::skipping_access::try_rdmsr(ctl::address, value) &&
-               ctl{value}.get<ctl::TraceEn>();
-    };
-    if (!is_on()) { return true; }
-    (void)ports::skipping_access::try_wrmsr(ctl::address, 0);
-    return !is_on();
-}
-
 /// Runs all checks on this processor, and prints the report. `is_left_out` is true for a check that
 /// hung before.
 template <class OtherFault, class Print, callable<text> LeftOut>
@@ -287,7 +261,7 @@ template <class OtherFault, class Print, callable<text> LeftOut>
     pc_system<Print> system{memory, print};
     ports::x86_target<pc_system<Print>> target{system};
     auto const counts = suite::run_all(target, asked.run, print, is_left_out);
-    bool const is_stopped = stops_tracing();
+    bool const is_stopped = target.stop_tracing();
     if (!is_stopped) { print("# TraceEn cannot be cleared: switch the machine off\n"); }
     return {!counts.has_failures() && !counts.is_empty(), !is_stopped};
 }

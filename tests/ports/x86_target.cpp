@@ -79,8 +79,13 @@ struct hosted_system {
     uint8_t* code = static_cast<uint8_t*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
                                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     uint8_t given[4096] = {};
-    uint64_t disturbed = 0;
-    unsigned disturbs_at = 0;  ///< the call of `disturbances` from which one is counted
+    uint64_t nmi_count = 0;
+    uint64_t smi_count = 0;
+    unsigned counted = 0;    ///< calls of `nmis`
+    bool nmi_comes = false;  ///< between two calls of `nmis`
+    bool smi_comes = false;
+    bool keeps_trace_en = false;  ///< WRMSR does not clear TraceEn
+    uint64_t ctl = 0x2000;
     uint32_t last_index = 0;
     uint64_t last_value = 0;
     bool has_place = true;
@@ -92,12 +97,13 @@ struct hosted_system {
     auto operator=(hosted_system const&) -> hosted_system& = delete;
 
     auto try_rdmsr(uint32_t index, uint64_t& value) -> bool {
-        value = index;
-        return index == 0x570;
+        value = index == 0x570 ? ctl : smi_count;
+        return index == 0x570 || index == 0x34;
     }
     auto try_wrmsr(uint32_t index, uint64_t value) -> bool {
         last_index = index;
         last_value = value;
+        if (index == 0x570 && !keeps_trace_en) { ctl = value; }
         return index == 0x570;
     }
     auto memory() -> suite::given_memory { return {{0x1000}, given, 1}; }
@@ -109,7 +115,10 @@ struct hosted_system {
         return has_place ? reinterpret_cast<uintptr_t>(code) : 0;
     }
     auto fault() -> ports::snippet_fault& { return now.fault; }
-    auto disturbances() -> uint64_t { return disturbed++ < disturbs_at ? 0 : disturbs_at; }
+    auto nmis() -> uint64_t {
+        smi_count += smi_comes && counted == 0 ? 1 : 0;
+        return ++counted == 2 && nmi_comes ? 1 : 0;
+    }
     auto pmi() -> bool { return came; }
     text noted{};
     void note(text name, access::msr_state const&) { noted = name; }
@@ -216,7 +225,7 @@ TEST_CASE("a fault outside a snippet is left to the system") {
 TEST_CASE("the ports of a system") {
     hosted_system system;
     ports::x86_target target{system};
-    CHECK(target.read(0x570).value == 0x570);
+    CHECK(target.read(0x570).value == 0x2000);
     CHECK(target.read(0x571).faulted());
     CHECK(target.read(0x571).vector == 13);
     CHECK(target.write(0x570, 4).is_done);
@@ -241,8 +250,30 @@ TEST_CASE("the ports of a system") {
     CHECK_FALSE(target.execute(code, on, off).enabled.is_asked);
     CHECK(now.writes == 0);
     system.has_place = true;
-    system.disturbs_at = 1;
-    CHECK(target.execute(code, on, off).is_disturbed);
+}
+
+TEST_CASE("an NMI or an SMI disturbs a snippet") {
+    for (bool const is_nmi : {false, true}) {
+        hosted_system system;
+        ports::x86_target target{system};
+        handling const guard;
+        (is_nmi ? system.nmi_comes : system.smi_comes) = true;
+        CHECK(target.execute(code, on, off).is_disturbed);
+        CHECK_FALSE(target.execute(code, on, off).is_disturbed);
+    }
+}
+
+TEST_CASE("TraceEn is cleared after the last check, or the target says that it stays 1") {
+    hosted_system system;
+    ports::x86_target target{system};
+    CHECK(target.stop_tracing());
+    CHECK(system.last_index == 0);  // it was 0
+    system.ctl = 0x2001;
+    CHECK(target.stop_tracing());
+    CHECK(system.ctl == 0);
+    system.ctl = 0x2001;
+    system.keeps_trace_en = true;
+    CHECK_FALSE(target.stop_tracing());
 }
 
 #endif

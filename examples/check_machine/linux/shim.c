@@ -124,16 +124,7 @@ struct request {
 
 static long run_here(void* data) {
     struct request* asked = data;
-    unsigned const ia32_vmx_misc = 0x485;
-    unsigned long long misc = 0;
-    unsigned long cr4;
 
-    // KVM has executed VMXON, and this processor then refuses IA32_RTIT_CTL.
-    asm volatile("mov %%cr4, %0" : "=r"(cr4));
-    if ((cr4 & X86_CR4_VMXE) && suite_rdmsr(ia32_vmx_misc, &misc) == 0 && !(misc >> 14 & 1)) {
-        pr_err("# in VMX operation, and IA32_VMX_MISC[14] is 0: remove kvm_intel first\n");
-        return 0;
-    }
     suite_run_on_stack(&asked->run, (char*)asked->stack + suite_stack_bytes);
     return 0;
 }

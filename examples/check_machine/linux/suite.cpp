@@ -14,19 +14,18 @@ using namespace ptspec;
 /// The fault of the one run that there is at a time.
 ports::snippet_fault fault;
 
-/// Collects the pieces of a line, and prints it.
+/// Collects the pieces of a line, and prints it; a longer one as two.
 struct line_printer {
     char line[256] = {};
     unsigned length = 0;
 
     void operator()(text piece) {
         for (char const letter : piece) {
-            if (letter == '\n') {
+            if (letter == '\n' || length == sizeof line) {
                 suite_print(line, length);
                 length = 0;
-            } else if (length < sizeof line) {
-                line[length++] = letter;
             }
+            if (letter != '\n') { line[length++] = letter; }
         }
     }
 };
@@ -36,7 +35,7 @@ struct line_printer {
 struct kernel_system {
     suite_run& run;
     line_printer& print;
-    text noted{};
+    suite::check_names names{};
 
     static auto try_rdmsr(uint32_t index, uint64_t& value) noexcept -> bool {
         unsigned long long got = 0;
@@ -64,25 +63,26 @@ struct kernel_system {
         return reinterpret_cast<uintptr_t>(suite_code);
     }
     [[nodiscard]] static auto fault() noexcept -> ports::snippet_fault& { return ::fault; }
-    [[nodiscard]] static auto disturbances() noexcept -> uint64_t {
-        constexpr uint32_t msr_smi_count = 0x34;
-        uint64_t smis = 0;
-        (void)try_rdmsr(msr_smi_count, smis);
-        return smis + suite_nmis();
-    }
+    [[nodiscard]] static auto nmis() noexcept -> uint64_t { return suite_nmis(); }
     [[nodiscard]] static auto pmi() noexcept -> bool { return false; }
-    /// Prints the name of a check before its first run: what a kernel that hung has printed last.
+    /// Disables interrupts while a check runs.
     void note(text name, access::msr_state const&) noexcept {
-        if (name.size() == 0) { return suite_irqs(1); }
-        if (!(name == noted)) {
-            noted = name;
-            print("# runs ");
-            print(name);
-            print("\n");
-        }
-        suite_irqs(0);
+        names.note(name, print);
+        suite_irqs(name.size() == 0 ? 1 : 0);
     }
 };
+
+/// True if VMXON was executed, by KVM, on a processor that then refuses IA32_RTIT_CTL. Source:
+/// REG-110.
+auto is_locked_by_vmx() noexcept -> bool {
+    constexpr uint64_t cr4_vmxe = 1U << 13;
+    using misc = reg::ia32_vmx_misc;
+    uint64_t cr4 = 0;
+    uint64_t value = 0;
+    asm volatile("movq %%cr4, %0" : "=r"(cr4));
+    return (cr4 & cr4_vmxe) != 0 && kernel_system::try_rdmsr(misc::address, value) &&
+           !misc{value}.get<misc::INTEL_PT>();
+}
 
 }  // namespace
 
@@ -93,15 +93,13 @@ int suite_end_snippet(unsigned long* ip, unsigned long* sp) {
 void suite_run_here(suite_run* of) {
     line_printer print;
     kernel_system system{*of, print};
+    if (is_locked_by_vmx()) {
+        print("# in VMX operation, and IA32_VMX_MISC[14] is 0: remove kvm_intel first\n");
+        return;
+    }
     ports::x86_target<kernel_system> target{system};
     auto const counts = suite::run_all(
         target, {.runs = of->runs}, print, [](text) { return false; }, "KTAP version 1");
-    using ctl = reg::ia32_rtit_ctl;
-    uint64_t value = 0;
-    auto const is_on = [&] {
-        return kernel_system::try_rdmsr(ctl::address, value) && ctl{value}.get<ctl::TraceEn>();
-    };
-    if (is_on()) { (void)kernel_system::try_wrmsr(ctl::address, 0); }
-    of->is_tracing = is_on() ? 1 : 0;
+    of->is_tracing = target.stop_tracing() ? 0 : 1;
     of->passed = !counts.has_failures() && !counts.is_empty() ? 1 : 0;
 }

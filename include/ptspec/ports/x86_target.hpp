@@ -36,9 +36,8 @@ template <class Word>
 }
 
 /// What a system gives a target. `place` makes the bytes of a snippet executable, and returns their
-/// linear address, always the same for a snippet; 0 if it cannot. `disturbances` counts what came
-/// between the instructions of a snippet although interrupts were disabled, such as NMIs and SMIs,
-/// as far as the system can see it. `pmi` and `note` are those of a target.
+/// linear address, always the same for a snippet; 0 if it cannot. `nmis` counts the NMIs of this
+/// processor: they come although interrupts are disabled. `pmi` and `note` are those of a target.
 template <class System>
 concept target_system = msr_access<System> && requires(System& it, suite::snippet const& code,
                                                        text name, access::msr_state const& msrs) {
@@ -46,7 +45,7 @@ concept target_system = msr_access<System> && requires(System& it, suite::snippe
     { it.abilities() } -> same_as<suite::ability_set>;
     { it.place(code) } -> same_as<uint64_t>;
     { it.fault() } -> same_as<snippet_fault&>;
-    { it.disturbances() } -> same_as<uint64_t>;
+    { it.nmis() } -> same_as<uint64_t>;
     { it.pmi() } -> same_as<bool>;
     it.note(name, msrs);
 };
@@ -149,7 +148,7 @@ public:
         if (at == 0) { return {.enabled = not_asked(), .disabled = not_asked()}; }
         auto& fault = system_.fault();
         suite::snippet_run done{.enabled = {.is_done = true}, .disabled = {.is_done = true}};
-        uint64_t const disturbances = system_.disturbances();
+        uint64_t const disturbances = count_disturbances();
         {
             interrupts_disabled const guard;
             done.tsc_before = rdtsc();
@@ -163,8 +162,20 @@ public:
             }
             sfence();  // PRG-062
         }
-        done.is_disturbed = disturbances != system_.disturbances();
+        done.is_disturbed = disturbances != count_disturbances();
         return done;
+    }
+
+    /// Clears TraceEn after the last check. False if it stays 1: the given memory must then stay
+    /// reserved, because the processor may still write to it.
+    [[nodiscard]] auto stop_tracing() noexcept -> bool {
+        auto const is_on = [&] {
+            auto const now = read(ctl::address);
+            return now.is_done && ctl{now.value}.get<ctl::TraceEn>();
+        };
+        if (!is_on()) { return true; }
+        (void)write(ctl::address, 0);
+        return !is_on();
     }
 
     [[nodiscard]] auto xsaves(reg::xsave_pt_state&) const noexcept -> result { return not_asked(); }
@@ -178,6 +189,14 @@ private:
         return {.vector = result::general_protection};
     }
     static constexpr auto not_asked() noexcept -> result { return {.is_asked = false}; }
+
+    /// What came between instructions although interrupts were disabled: NMIs and SMIs.
+    [[nodiscard]] auto count_disturbances() noexcept -> uint64_t {
+        constexpr uint32_t msr_smi_count = 0x34;
+        uint64_t smis = 0;
+        (void)system_.try_rdmsr(msr_smi_count, smis);  // 0 where it does not exist
+        return smis + system_.nmis();
+    }
 
     System& system_;
 };

@@ -142,6 +142,24 @@ constexpr void print_tap_counts(outcome_counts const& counts, Sink&& out) {
     }
 }
 
+/// Prints `# runs NAME` before the first run of each check, so that the report of a machine that
+/// hung ends with the check. For the `note` of a target.
+class check_names {
+public:
+    template <class Sink>
+    constexpr void note(text name, Sink&& out) {
+        if (name.size() == 0 || name == last_) { return; }
+        last_ = name;
+        print::put(prefix, out);
+        print::put(name, out);
+        print::put("\n", out);
+    }
+    static constexpr text prefix = "# runs ";
+
+private:
+    text last_{};
+};
+
 /// Prints that the target ignores accesses to absent MSRs, and how many checks that decides.
 template <class Sink>
 constexpr void print_policy(unsigned decided, Sink&& out) {
