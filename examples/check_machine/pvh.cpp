@@ -4,6 +4,7 @@
 // by its PVH entry point, a loader such as GRUB as a Multiboot kernel; start.S leads to 64-bit mode
 // and calls `machine_main`. The report goes to the first serial port; options are the command line.
 
+#include "pvh.hpp"
 #include "system.hpp"
 
 #include <stdint.h>
@@ -13,54 +14,11 @@ namespace {
 using namespace ptspec;
 using machine::serial_port;
 
-constexpr uint16_t com1 = 0x3F8;
-
-[[noreturn]] void end(bool passed) {
-    machine::exit_emulator(passed);
-    while (true) { asm volatile("cli; hlt"); }
-}
-
-struct unexpected_exception {
-    [[noreturn]] static void end(unsigned vector) {
-        serial_port const console{com1};
-        console.print("# FAILED: exception ");
-        print::decimal(vector, [&](text piece) { console.print(piece); });
-        console.print("\n");
-        ::end(false);
-    }
-};
-
-template <unsigned Vector>
-[[gnu::interrupt]] void on_exception(machine::interrupt_frame*) {
-    unexpected_exception::end(Vector);
-}
-
-constexpr unsigned exceptions = 32;
-machine::gate gates[exceptions];
-
-template <size_t... Vector>
-void load_idt(index_list<Vector...>) {
-    ((gates[Vector] = machine::gate{reinterpret_cast<uintptr_t>(on_exception<Vector>)}), ...);
-    machine::table_register const idtr{sizeof gates - 1, reinterpret_cast<uintptr_t>(gates)};
-    asm volatile("lidt %0" : : "m"(idtr));
-}
-
 /// No interrupt comes from the two 8259s, which nothing has initialised.
 void mask_devices() {
     machine::out_8(0x21, 0xFF);
     machine::out_8(0xA1, 0xFF);
 }
-
-/// The head of what the loader describes, hvm_start_info of Xen's PVH interface.
-struct start_info {
-    uint32_t magic;
-    uint32_t version;
-    uint32_t flags;
-    uint32_t module_count;
-    uint64_t modules;
-    uint64_t command_line;
-};
-constexpr uint32_t start_info_magic = 0x336E'C578;
 
 /// The head of what a Multiboot loader describes.
 struct multiboot_info {
@@ -79,8 +37,8 @@ auto command_line(void const* from, uint32_t magic) -> uint64_t {
         auto const& info = *static_cast<multiboot_info const*>(from);
         return (info.flags & multiboot_info::has_command_line) != 0 ? info.command_line : 0;
     }
-    auto const& info = *static_cast<start_info const*>(from);
-    return info.magic == start_info_magic ? info.command_line : 0;
+    auto const& info = *static_cast<machine::start_info const*>(from);
+    return info.magic == machine::start_info::right_magic ? info.command_line : 0;
 }
 
 constexpr uint64_t given_bytes = check_machine::pc_memory::pages * 4096UL;
@@ -90,9 +48,9 @@ alignas(4096) uint8_t code[4096];
 }  // namespace
 
 extern "C" [[noreturn]] void machine_main(void const* from, uint32_t magic) {
-    load_idt(make_index_list<exceptions>{});
+    machine::load_exceptions();
     mask_devices();
-    serial_port const console{com1};
+    serial_port const console{machine::com1};
     text words;
     if (uint64_t const at = command_line(from, magic); at != 0) {
         // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses are physical ones
@@ -108,7 +66,7 @@ extern "C" [[noreturn]] void machine_main(void const* from, uint32_t magic) {
         {{base}, reinterpret_cast<uint8_t*>(base), check_machine::pc_memory::pages},
         code};
     auto print = [&](text piece) { console.print(piece); };
-    auto const done = check_machine::run<unexpected_exception>(memory, words, print,
-                                                               [](text) { return false; });
-    end(done.has_passed);
+    auto const done = check_machine::run<machine::unexpected_exception>(memory, words, print,
+                                                                        [](text) { return false; });
+    machine::end_machine(done.has_passed);
 }

@@ -5,6 +5,7 @@
 // from which it was loaded. If that file shows that a check hung, the check is left out.
 
 #include "efi.hpp"
+#include "last_report.hpp"
 #include "system.hpp"
 
 #include <stdint.h>
@@ -52,12 +53,12 @@ public:
         }
         if (!open(file::to_read | file::to_write | file::to_create)) { file_ = nullptr; }
     }
-    [[nodiscard]] auto is_open() const -> bool { return file_ != nullptr; }
-    void write(text words) const {
-        if (file_ == nullptr) { return; }
+    /// False if the file does not have all of it.
+    [[nodiscard]] auto write(text words) const -> bool {
+        if (file_ == nullptr) { return false; }
         uint64_t bytes = words.size();
-        (void)file_->write(file_, &bytes, words.data());
-        (void)file_->flush(file_);
+        return file_->write(file_, &bytes, words.data()) == efi::success && bytes == words.size() &&
+               file_->flush(file_) == efi::success;
     }
     /// The report of the last run; empty if there is none.
     [[nodiscard]] auto before() const -> text { return {before_, size_t{before_bytes_}}; }
@@ -72,43 +73,18 @@ private:
     uint64_t before_bytes_ = 0;
 };
 
-/// The position of a text in another; its size if it is not there.
-constexpr auto find(text in, text what, size_t from = 0) -> size_t {
-    for (size_t at = from; at + what.size() <= in.size(); ++at) {
-        if (text{in.data() + at, what.size()} == what) { return at; }
-    }
-    return in.size();
-}
-/// True if the report of a run shows that a check did not end: its name has no line of an outcome,
-/// or it was left out in that run.
-constexpr auto hung(text report, text check) -> bool {
-    char line[128];
-    print::text_buffer wanted{line};
-    wanted("# runs ");
-    wanted(check);
-    wanted("\n");
-    size_t const noted = find(report, wanted.written());
-    print::text_buffer outcome{line};
-    outcome(" - ");
-    outcome(check);
-    outcome(" ");
-    size_t const found = find(report, outcome.written());
-    if (found == report.size()) { return noted != report.size(); }
-    size_t const end = find(report, "\n", found);
-    return find({report.data() + found, end - found}, suite::did_not_end) != end - found;
-}
-
 // ------------------------------------------------------------------------------------ the console
 
 struct console {
     efi::system_table const& system;
     report_file const& report;
+    bool is_complete = true;  ///< the file has all that was printed
 
     /// Calls the firmware with interrupts enabled, as it expects.
-    void operator()(text words) const {
+    void operator()(text words) {
         uint64_t flags = 0;
         asm volatile("pushfq\n\tpopq %0\n\tsti" : "=r"(flags) : : "memory");
-        report.write(words);
+        is_complete = report.write(words) && is_complete;
         for (char const letter : words) {
             char16_t const piece[] = {static_cast<char16_t>(letter), letter == '\n' ? u'\r' : u'\0',
                                       u'\0'};
@@ -151,13 +127,12 @@ extern "C" auto efi_main(efi::handle image, efi::system_table const* system) -> 
     (void)system->boot->set_watchdog_timer(0, 0, 0, nullptr);
     report_file const report{image, *system};
     console print{*system, report};
-    if (!report.is_open()) { print("# pt_suite.txt cannot be written: no check is remembered\n"); }
     auto const memory = allocate(*system);
     if (memory.code == nullptr) {
         print("# no memory below 4 GB\n");
         return efi::aborted;
     }
-    auto const was_hung = [&](text check) { return hung(report.before(), check); };
+    auto const was_hung = [&](text check) { return check_machine::hung(report.before(), check); };
     // The new report begins with what the old one says of them: this run may end early, too.
     suite::for_each_check([&]<class Check>(text) {
         if (!was_hung(Check::name)) { return; }
@@ -166,6 +141,9 @@ extern "C" auto efi_main(efi::handle image, efi::system_table const* system) -> 
         }
     });
     auto const done = check_machine::run<unexpected_exception>(memory, {}, print, was_hung);
+    if (!print.is_complete) {
+        print("# pt_suite.txt was not written: this report is on the console only\n");
+    }
     if (is_emulator()) { machine::exit_emulator(done.has_passed); }
     while (done.is_tracing) { asm volatile("cli; hlt"); }
     return done.has_passed ? efi::success : efi::aborted;
