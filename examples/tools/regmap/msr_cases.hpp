@@ -17,7 +17,7 @@ inline constexpr std::string_view cases_begin = R"(
  *
  *   the MSR; PTSPEC_OUTPUT, PTSPEC_IN_PAGE; IA32_RTIT_CTL before the write; the value, as two
  *   halves; PTSPEC_FAULTS, PTSPEC_READS or PTSPEC_ABSENT; what RDMSR returns then, as two halves;
- *   the rule; the conditions, all of which must hold.
+ *   the rule; the conditions. The row is used if each of them is true.
  *
  * PTSPEC_OUTPUT: the row sets TraceEn. Before it write IA32_RTIT_OUTPUT_BASE and
  * IA32_RTIT_OUTPUT_MASK_PTRS so that output stays in memory that you give: the base is
