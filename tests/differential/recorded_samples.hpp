@@ -3,11 +3,10 @@
 
 #include <differential/flow.hpp>
 #include <differential/recording.hpp>
+#include <support/scratch_folder.hpp>
 
 #include <cinttypes>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <random>
@@ -60,23 +59,6 @@ inline void add_settings(recording& to, engine::model_kind_info const& of) {
                               "nominal=24\nret_compression=1\n" +
                               cpu_of(of.which));
 }
-
-/// A directory for the time of a test.
-class directory {
-public:
-    directory() {
-        auto made = (std::filesystem::temp_directory_path() / "recording.XXXXXX").string();
-        if (mkdtemp(made.data()) == nullptr) { std::perror("mkdtemp"), std::abort(); }
-        path_ = made;
-    }
-    directory(directory const&) = delete;
-    auto operator=(directory const&) -> directory& = delete;
-    ~directory() { std::filesystem::remove_all(path_); }
-    [[nodiscard]] auto path() const -> std::string const& { return path_; }
-
-private:
-    std::string path_;
-};
 
 inline void write(recording const& made, std::string const& path) {
     for (auto const& [name, content] : made) {

@@ -164,7 +164,7 @@ auto check_all(command const& what) -> bool {
 /// Checks a recording made here. Returns false, and prints why, if the result is another one.
 auto expect(bool want, samples::recording const& made, char const* what) -> bool {
     std::printf("-- %s\n", what);
-    samples::directory const at;
+    ptspec::test::scratch_folder const at;
     samples::write(made, at.path());
     bool const good = check_all({.directories = {at.path()}, .errors_shown = 3});
     if (good != want) { std::printf("SELF-TEST FAILED: %s\n", what); }

@@ -1,35 +1,23 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/ports/perf_event/pmu.hpp>
 
+#include <support/scratch_folder.hpp>
+
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 using namespace ptspec;
 using namespace ptspec::ports::perf_event;
 using config::config_member;
-namespace fs = std::filesystem;
 
 namespace {
 
 /// A folder with files of a kernel.
 class made_files {
 public:
-    made_files() {
-        std::string name = (fs::temp_directory_path() / "pmu-XXXXXX").string();
-        REQUIRE(::mkdtemp(name.data()) != nullptr);
-        root_ = name;
-    }
-    made_files(made_files const&) = delete;
-    auto operator=(made_files const&) -> made_files& = delete;
-    ~made_files() { fs::remove_all(root_); }
-
     void put(std::string const& path, std::string const& content) const {
-        fs::create_directories((root_ / path).parent_path());
-        std::ofstream{root_ / path} << content;
+        (void)folder_.write(path, content);
     }
     /// Those of Linux 6.1 on a Skylake.
     void put_pmu() const {
@@ -72,13 +60,13 @@ public:
         }
     }
     [[nodiscard]] auto read() -> pmu_result {
-        pmus_ = (root_ / "pmus").string();
-        cpuinfo_ = (root_ / "cpuinfo").string();
+        pmus_ = folder_.path("pmus");
+        cpuinfo_ = folder_.path("cpuinfo");
         return read_pmu({.pmus = pmus_.c_str(), .cpuinfo = cpuinfo_.c_str()});
     }
 
 private:
-    fs::path root_;
+    test::scratch_folder folder_{};
     std::string pmus_{};
     std::string cpuinfo_{};
 };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <tools/pt_suite/linux_processors.hpp>
 
+#include <support/scratch_folder.hpp>
+
 #include <doctest/doctest.h>
 
 #include <csignal>
 #include <exception>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -18,19 +18,10 @@ namespace {
 /// A folder with files of a kernel.
 class fake_root {
 public:
-    fake_root() {
-        auto path = (std::filesystem::temp_directory_path() / "pt_suite.XXXXXX").string();
-        REQUIRE(::mkdtemp(path.data()) != nullptr);
-        files.root = path;
-    }
-    fake_root(fake_root const&) = delete;
-    auto operator=(fake_root const&) -> fake_root& = delete;
-    ~fake_root() { std::filesystem::remove_all(files.root); }
+    fake_root() { files.root = folder_.path(); }
 
     void put(std::string const& path, std::string const& text) const {
-        std::filesystem::path const whole{files.root + path};
-        std::filesystem::create_directories(whole.parent_path());
-        std::ofstream{whole, std::ios::binary} << text;
+        (void)folder_.write(path, text);
     }
     /// A device whose MSRs are 0, but bytes of some.
     void put_msrs(unsigned cpu, std::uint32_t index, char low, char next = 0) const {
@@ -41,6 +32,9 @@ public:
     }
 
     linux_files files{};
+
+private:
+    test::scratch_folder folder_{};
 };
 
 template <class Call>

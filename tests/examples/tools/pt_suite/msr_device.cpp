@@ -6,6 +6,8 @@
 #include <ptspec/simulate/capabilities_cpuid.hpp>
 #include <ptspec/suite.hpp>
 
+#include <support/scratch_folder.hpp>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -13,14 +15,10 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <new>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -117,40 +115,9 @@ auto used_msrs(cpu::capabilities const& caps) -> msr_memory {
     return made;
 }
 
-/// A folder that is removed.
-class scratch {
-public:
-    scratch() {
-        std::error_code none;
-        std::filesystem::path const memory{"/dev/shm"};  // where fsync is fast
-        auto const parent = std::filesystem::is_directory(memory, none) &&
-                                    ::access(memory.c_str(), W_OK) == 0
-                                ? memory
-                                : std::filesystem::temp_directory_path();
-        auto path = (parent / "pt_suite.XXXXXX").string();
-        REQUIRE(::mkdtemp(path.data()) != nullptr);
-        folder_ = path;
-    }
-    scratch(scratch const&) = delete;
-    auto operator=(scratch const&) -> scratch& = delete;
-    ~scratch() { std::filesystem::remove_all(folder_); }
-
-    [[nodiscard]] auto path(std::string const& name) const -> std::string {
-        return (folder_ / name).string();
-    }
-    [[nodiscard]] auto write(std::string const& name, std::string const& text) const
-        -> std::string {
-        std::ofstream{path(name)} << text;
-        (void)::chmod(path(name).c_str(), 0600);
-        return path(name);
-    }
-    [[nodiscard]] auto read(std::string const& name) const -> std::string {
-        std::ifstream in{path(name)};
-        return {std::istreambuf_iterator<char>{in}, {}};
-    }
-
-private:
-    std::filesystem::path folder_{};
+/// A folder for journals.
+struct scratch : test::scratch_folder {
+    scratch() : scratch_folder{in_memory()} {}
 };
 
 template <class Check>
@@ -184,6 +151,15 @@ auto is_restorable(fake_device& device, journal& kept, msr_memory const& before)
 auto one_entry() -> journal_entry {
     return {"b00-1", 5, {"a-b", "c"}, "ctl-topa", {{0x560, 0x1000}, {0x570, 0x240C}}};
 }
+
+/// A processor, and the journal of its checks.
+struct one_processor {
+    cpu::capabilities caps = cpu::preset::skylake_x;
+    scratch folder{};
+    journal kept{folder.path("j")};
+    msr_memory msrs = used_msrs(caps);
+    fake_device device{caps, msrs};
+};
 
 template <class Call>
 auto message_of(Call const& call) -> std::string {
@@ -297,12 +273,8 @@ TEST_CASE("a process that is killed leaves the same") {
     (void)::munmap(shared, sizeof(msr_memory));
 }
 
-TEST_CASE("TraceEn is never written, and nothing without a check in the journal") {
-    auto const caps = cpu::preset::skylake_x;
-    scratch const folder;
-    journal kept{folder.path("j")};
-    auto msrs = used_msrs(caps);
-    fake_device device{caps, msrs};
+TEST_CASE_FIXTURE(one_processor,
+                  "TraceEn is never written, and nothing without a check in the journal") {
     msr_target target{device, kept, {}};
     CHECK_FALSE(target.write(0x560, 0).is_asked);
     CHECK(target.end_check().failure == "WRMSR of 560H was not made: no check may write it");
@@ -314,12 +286,8 @@ TEST_CASE("TraceEn is never written, and nothing without a check in the journal"
     CHECK(target.abilities().empty());
 }
 
-TEST_CASE("while another agent traces nothing is written, not even to restore") {
-    auto const caps = cpu::preset::skylake_x;
-    scratch const folder;
-    journal kept{folder.path("j")};
-    auto msrs = used_msrs(caps);
-    fake_device device{caps, msrs};
+TEST_CASE_FIXTURE(one_processor,
+                  "while another agent traces nothing is written, not even to restore") {
     msr_target target{device, kept, {}};
     target.note("a-check", {});
     CHECK(target.write(0x560, 0x5000).is_done);
@@ -333,12 +301,7 @@ TEST_CASE("while another agent traces nothing is written, not even to restore") 
     CHECK(folder.read("j").find("\ncheck a-check\n") != std::string::npos);
 }
 
-TEST_CASE("a write that the kernel refuses is an error, not a #GP") {
-    auto const caps = cpu::preset::skylake_x;
-    scratch const folder;
-    journal kept{folder.path("j")};
-    auto msrs = used_msrs(caps);
-    fake_device device{caps, msrs};
+TEST_CASE_FIXTURE(one_processor, "a write that the kernel refuses is an error, not a #GP") {
     device.write_error = EPERM;
     msr_target target{device, kept, {}};
     target.note("a-check", {});
@@ -352,12 +315,8 @@ TEST_CASE("a write that the kernel refuses is an error, not a #GP") {
     CHECK(target.end_check().failure.empty());
 }
 
-TEST_CASE("an MSR that should not exist is restored, and one that cannot be is reported") {
-    auto const caps = cpu::preset::skylake_x;
-    scratch const folder;
-    journal kept{folder.path("j")};
-    auto msrs = used_msrs(caps);
-    fake_device device{caps, msrs};
+TEST_CASE_FIXTURE(one_processor,
+                  "an MSR that should not exist is restored, and one that cannot be is reported") {
     device.also_has = 0x565;
     device.at(0x565) = 0x77;
     auto const before = msrs;
@@ -376,12 +335,7 @@ TEST_CASE("an MSR that should not exist is restored, and one that cannot be is r
     CHECK_FALSE(folder.read("j").empty());
 }
 
-TEST_CASE("a check whose journal cannot be written writes no MSR") {
-    auto const caps = cpu::preset::skylake_x;
-    scratch const folder;
-    journal kept{folder.path("j")};
-    auto msrs = used_msrs(caps);
-    fake_device device{caps, msrs};
+TEST_CASE_FIXTURE(one_processor, "a check whose journal cannot be written writes no MSR") {
     rlimit before{};
     REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
     auto limit = before;
