@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 
 #include <sys/mman.h>
 #include <ucontext.h>
