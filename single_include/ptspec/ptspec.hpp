@@ -30855,7 +30855,7 @@ enum class gap_reason : uint8_t {
     no_instruction,  ///< no processor executes the bytes at `from`
     wrong_turn,      ///< the code has no branch that fits the packet
     missing_call,    ///< a compressed RET, whose CALL executed in an earlier gap
-    endless_loop,    ///< the code never reaches a branch, or the IP of an event
+    endless_loop,    ///< a loop, or 4096 blocks, without a packet or the IP of an event
     no_target,       ///< a branch whose packet has no IP
     no_tnt,          ///< a branch whose outcome no packet has: IA32_RTIT_CTL.DisTNT is 1
     no_branches,     ///< the trace has no branches at all: IA32_RTIT_CTL.BranchEn is 0
@@ -32614,17 +32614,23 @@ private:
 
 namespace ptspec::flow::detail {
 
-/// Detects a loop without packets: it repeats if a jump leads to the marked IP. After 16, 32, 64 ..
-/// jumps the mark moves, because the first IP may be before the loop (Brent's algorithm).
+/// Ends a walk over blocks without a packet: where a loop repeats, because a jump leads to the
+/// marked IP, and after `max_blocks`. After 16, 32, 64 .. blocks the mark moves, because the first
+/// IP may be before the loop (Brent's algorithm).
 class loop_guard {
 public:
+    /// No program is known that has so much code without a packet, up to 131,072 instructions. Else
+    /// each packet of a hostile trace may cost a walk over all the code.
+    static constexpr unsigned max_blocks = 4096;
+
     constexpr explicit loop_guard(uint64_t ip) noexcept : mark_{ip} {}
-    /// True if a jump to `ip` shows that the loop repeats.
-    constexpr auto repeats(uint64_t ip) noexcept -> bool {
+    /// Called after each block, with the IP that follows. True if the walk ends here.
+    constexpr auto ends(bool jumps, uint64_t ip) noexcept -> bool {
+        if (++blocks_ == max_blocks) { return true; }
+        if (!jumps) { return false; }
         if (ip == mark_) { return true; }
-        if (++steps_ == max_steps_) {
-            steps_ = 0;
-            max_steps_ *= 2;
+        if (blocks_ >= next_mark_) {
+            next_mark_ = 2 * blocks_;
             mark_ = ip;
         }
         return false;
@@ -32632,8 +32638,8 @@ public:
 
 private:
     uint64_t mark_;
-    uint64_t steps_ = 0;
-    uint64_t max_steps_ = 16;
+    unsigned blocks_ = 0;
+    unsigned next_mark_ = 16;
 };
 
 }  // namespace ptspec::flow::detail
@@ -32686,9 +32692,7 @@ public:
             bool const jumps = next->branch == branch_kind::direct;
             here.ip = jumps ? next->target : next->end();
             slot = jumps ? next->slot_target : next->slot_after;
-            if (jumps && here.ip != ip && guard.repeats(here.ip)) {
-                return gap_reason::endless_loop;
-            }
+            if (here.ip != ip && guard.ends(jumps, here.ip)) { return gap_reason::endless_loop; }
         }
         return gap_reason::none;
     }
@@ -32706,7 +32710,7 @@ public:
             may_pop = may_pop || (next->pushes && pushes);
             here.ip = jumps ? next->target : next->end();
             slot = jumps ? next->slot_target : next->slot_after;
-            if (jumps && guard.repeats(here.ip)) { return true; }
+            if (guard.ends(jumps, here.ip)) { return true; }
         }
     }
 
@@ -33155,7 +33159,8 @@ public:
             if (at == nullptr) { return lose_code(); }
             if (at->branch > branch_kind::direct) { return true; }
             bool const is_it = at->kind == kind;
-            if (pass(*at, sink) && loop.repeats(ip_)) { return lose(gap_reason::endless_loop); }
+            bool const jumps = pass(*at, sink);
+            if (loop.ends(jumps, ip_)) { return lose(gap_reason::endless_loop); }
             if (is_it) { return true; }
         }
     }
@@ -33303,7 +33308,8 @@ private:
             at = here();
             if (at == nullptr) { return lose_code() ? walked::lost : walked::missing; }
             if (at->branch > branch_kind::direct) { break; }
-            if (pass(*at, sink) && loop.repeats(ip_)) { return lose_at(gap_reason::endless_loop); }
+            bool const jumps = pass(*at, sink);
+            if (loop.ends(jumps, ip_)) { return lose_at(gap_reason::endless_loop); }
         }
         bool const is_taken = (left_.bits >> (left_.count - 1) & 1) != 0;
         if (at->branch == branch_kind::conditional) {
@@ -33435,7 +33441,8 @@ private:
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }
             if (at->branch <= branch_kind::direct) {
-                if (pass(*at, sink) && loop.repeats(ip_)) { return lose(gap_reason::endless_loop); }
+                bool const jumps = pass(*at, sink);
+                if (loop.ends(jumps, ip_)) { return lose(gap_reason::endless_loop); }
                 continue;
             }
             bool const returns = at->branch == branch_kind::near_return;
@@ -33477,7 +33484,8 @@ private:
                 return lose(gap_reason::wrong_turn);
             }
             if (!ends) {
-                if (pass(*at, sink) && loop.repeats(ip_)) { return lose(gap_reason::endless_loop); }
+                bool const jumps = pass(*at, sink);
+                if (loop.ends(jumps, ip_)) { return lose(gap_reason::endless_loop); }
                 continue;
             }
             report(*at, sink);
@@ -33903,7 +33911,8 @@ enum class walk_end : uint8_t {
 ///
 /// Branches that need no binding go from the reader to the walk; other packets become events first.
 /// Code is decoded once into blocks. Straight code is reported when a packet shows that it was
-/// executed. An IP of an event is reached at its first occurrence.
+/// executed. It is followed for 4096 blocks, through direct jumps; more without a packet is a gap.
+/// An IP of an event is reached at its first occurrence.
 ///
 /// After damage, lost packets, absent code, or a packet that contradicts the code there is a gap;
 /// the walk resumes at the next packet with an IP.

@@ -281,6 +281,77 @@ TEST_CASE("a loop without a packet ends, also where an event has another IP") {
     });
 }
 
+namespace {
+
+/// Direct jumps, each to the next one in an order that leads to all of them: no packet, no loop.
+/// Counts how often it is asked for code.
+struct maze_code {
+    static constexpr std::uint32_t jumps = 209'715;
+    static constexpr std::uint32_t length = 5;  // JMP rel32
+    static constexpr std::uint32_t stride = 100'003;
+
+    mutable std::uint64_t asked = 0;
+    mutable std::uint8_t jump[length] = {};
+
+    [[nodiscard]] static auto ip_of(std::uint64_t step) -> std::uint64_t {
+        return made_code::address + step * stride % jumps * length;
+    }
+    [[nodiscard]] auto code(std::uint64_t at, std::uint32_t) const -> byte_view {
+        std::uint64_t const here = at - made_code::address;
+        if (here >= std::uint64_t{jumps} * length || here % length != 0) { return {}; }
+        ++asked;
+        std::uint64_t const next = (here / length + stride) % jumps * length;
+        auto const distance = static_cast<std::uint32_t>(next - here - length);
+        jump[0] = 0xE9;
+        for (unsigned i = 0; i < 4; ++i) {
+            jump[1 + i] = static_cast<std::uint8_t>(distance >> 8 * i);
+        }
+        return {jump, length};
+    }
+};
+
+/// A PSB+ with this IP.
+auto psb_plus_at(std::uint64_t ip) -> std::vector<std::uint8_t> {
+    std::vector<std::uint8_t> bytes;
+    for (unsigned i = 0; i < 8; ++i) { bytes.insert(bytes.end(), {0x02, 0x82}); }
+    bytes.push_back(0x7D);
+    for (unsigned i = 0; i < 6; ++i) { bytes.push_back(static_cast<std::uint8_t>(ip >> 8 * i)); }
+    bytes.insert(bytes.end(), {0x02, 0x23});
+    return bytes;
+}
+
+/// Walks through the maze, from the IP of each PSB+ to the next.
+auto walk_maze(std::vector<std::uint64_t> const& ips) -> stretches {
+    std::vector<std::uint8_t> trace;
+    for (auto const ip : ips) {
+        auto const one = psb_plus_at(ip);
+        trace.insert(trace.end(), one.begin(), one.end());
+    }
+    flow::block blocks[64];
+    flow::block_cache cache{blocks};
+    maze_code maze;
+    flow::walker<maze_code> walker{borrowed_bytes{trace.data(), trace.size()}, maze, cache};
+    stretches got;
+    CHECK(walker.run(got) == flow::walk_end::end);
+    // Each PSB+ is looked for, and walked to.
+    CHECK(maze.asked <= ips.size() * 2 * 4096);
+    return got;
+}
+
+}  // namespace
+
+TEST_CASE("straight code is followed for 4096 blocks: a packet of a maze of jumps costs no more") {
+    auto const near = walk_maze({maze_code::ip_of(0), maze_code::ip_of(4096)});
+    CHECK(near.gaps == 0);
+    CHECK(near.ips.front().size() == 4096);
+    auto const far = walk_maze({maze_code::ip_of(0), maze_code::ip_of(4097)});
+    CHECK(far.gaps == 1);
+    CHECK(far.ips.front().empty());
+    std::vector<std::uint64_t> unreached;
+    for (unsigned i = 0; i < 100; ++i) { unreached.push_back(maze_code::ip_of(i * 3001) + i % 2); }
+    CHECK(walk_maze(unreached).gaps == 99);
+}
+
 TEST_CASE("where tracing ends (GEN-101, GEN-102, GEN-243)") {
     CHECK_TWICE([](auto value) {
         // A conditional branch, without its TNT bit; the second of two jumps; MOV CR3, RAX.

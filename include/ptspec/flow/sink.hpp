@@ -53,7 +53,7 @@ enum class gap_reason : uint8_t {
     no_instruction,  ///< no processor executes the bytes at `from`
     wrong_turn,      ///< the code has no branch that fits the packet
     missing_call,    ///< a compressed RET, whose CALL executed in an earlier gap
-    endless_loop,    ///< the code never reaches a branch, or the IP of an event
+    endless_loop,    ///< a loop, or 4096 blocks, without a packet or the IP of an event
     no_target,       ///< a branch whose packet has no IP
     no_tnt,          ///< a branch whose outcome no packet has: IA32_RTIT_CTL.DisTNT is 1
     no_branches,     ///< the trace has no branches at all: IA32_RTIT_CTL.BranchEn is 0

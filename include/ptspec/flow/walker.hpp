@@ -18,7 +18,8 @@ enum class walk_end : uint8_t {
 ///
 /// Branches that need no binding go from the reader to the walk; other packets become events first.
 /// Code is decoded once into blocks. Straight code is reported when a packet shows that it was
-/// executed. An IP of an event is reached at its first occurrence.
+/// executed. It is followed for 4096 blocks, through direct jumps; more without a packet is a gap.
+/// An IP of an event is reached at its first occurrence.
 ///
 /// After damage, lost packets, absent code, or a packet that contradicts the code there is a gap;
 /// the walk resumes at the next packet with an IP.

@@ -52,9 +52,7 @@ public:
             bool const jumps = next->branch == branch_kind::direct;
             here.ip = jumps ? next->target : next->end();
             slot = jumps ? next->slot_target : next->slot_after;
-            if (jumps && here.ip != ip && guard.repeats(here.ip)) {
-                return gap_reason::endless_loop;
-            }
+            if (here.ip != ip && guard.ends(jumps, here.ip)) { return gap_reason::endless_loop; }
         }
         return gap_reason::none;
     }
@@ -72,7 +70,7 @@ public:
             may_pop = may_pop || (next->pushes && pushes);
             here.ip = jumps ? next->target : next->end();
             slot = jumps ? next->slot_target : next->slot_after;
-            if (jumps && guard.repeats(here.ip)) { return true; }
+            if (guard.ends(jumps, here.ip)) { return true; }
         }
     }
 

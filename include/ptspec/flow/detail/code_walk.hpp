@@ -261,7 +261,8 @@ public:
             if (at == nullptr) { return lose_code(); }
             if (at->branch > branch_kind::direct) { return true; }
             bool const is_it = at->kind == kind;
-            if (pass(*at, sink) && loop.repeats(ip_)) { return lose(gap_reason::endless_loop); }
+            bool const jumps = pass(*at, sink);
+            if (loop.ends(jumps, ip_)) { return lose(gap_reason::endless_loop); }
             if (is_it) { return true; }
         }
     }
@@ -409,7 +410,8 @@ private:
             at = here();
             if (at == nullptr) { return lose_code() ? walked::lost : walked::missing; }
             if (at->branch > branch_kind::direct) { break; }
-            if (pass(*at, sink) && loop.repeats(ip_)) { return lose_at(gap_reason::endless_loop); }
+            bool const jumps = pass(*at, sink);
+            if (loop.ends(jumps, ip_)) { return lose_at(gap_reason::endless_loop); }
         }
         bool const is_taken = (left_.bits >> (left_.count - 1) & 1) != 0;
         if (at->branch == branch_kind::conditional) {
@@ -541,7 +543,8 @@ private:
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }
             if (at->branch <= branch_kind::direct) {
-                if (pass(*at, sink) && loop.repeats(ip_)) { return lose(gap_reason::endless_loop); }
+                bool const jumps = pass(*at, sink);
+                if (loop.ends(jumps, ip_)) { return lose(gap_reason::endless_loop); }
                 continue;
             }
             bool const returns = at->branch == branch_kind::near_return;
@@ -583,7 +586,8 @@ private:
                 return lose(gap_reason::wrong_turn);
             }
             if (!ends) {
-                if (pass(*at, sink) && loop.repeats(ip_)) { return lose(gap_reason::endless_loop); }
+                bool const jumps = pass(*at, sink);
+                if (loop.ends(jumps, ip_)) { return lose(gap_reason::endless_loop); }
                 continue;
             }
             report(*at, sink);

@@ -5,17 +5,23 @@
 
 namespace ptspec::flow::detail {
 
-/// Detects a loop without packets: it repeats if a jump leads to the marked IP. After 16, 32, 64 ..
-/// jumps the mark moves, because the first IP may be before the loop (Brent's algorithm).
+/// Ends a walk over blocks without a packet: where a loop repeats, because a jump leads to the
+/// marked IP, and after `max_blocks`. After 16, 32, 64 .. blocks the mark moves, because the first
+/// IP may be before the loop (Brent's algorithm).
 class loop_guard {
 public:
+    /// No program is known that has so much code without a packet, up to 131,072 instructions. Else
+    /// each packet of a hostile trace may cost a walk over all the code.
+    static constexpr unsigned max_blocks = 4096;
+
     constexpr explicit loop_guard(uint64_t ip) noexcept : mark_{ip} {}
-    /// True if a jump to `ip` shows that the loop repeats.
-    constexpr auto repeats(uint64_t ip) noexcept -> bool {
+    /// Called after each block, with the IP that follows. True if the walk ends here.
+    constexpr auto ends(bool jumps, uint64_t ip) noexcept -> bool {
+        if (++blocks_ == max_blocks) { return true; }
+        if (!jumps) { return false; }
         if (ip == mark_) { return true; }
-        if (++steps_ == max_steps_) {
-            steps_ = 0;
-            max_steps_ *= 2;
+        if (blocks_ >= next_mark_) {
+            next_mark_ = 2 * blocks_;
             mark_ = ip;
         }
         return false;
@@ -23,8 +29,8 @@ public:
 
 private:
     uint64_t mark_;
-    uint64_t steps_ = 0;
-    uint64_t max_steps_ = 16;
+    unsigned blocks_ = 0;
+    unsigned next_mark_ = 16;
 };
 
 }  // namespace ptspec::flow::detail
