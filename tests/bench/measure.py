@@ -32,7 +32,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import traces  # noqa: E402
 
 ROOT = traces.ROOT
-FLOW_TRACE = "xdc-mruby"  # with 6.3 million executed instructions
+# With 6.3 million executed instructions the first one. xdc-unzip and xdc-avscript32 are short.
+FLOW_TRACES = ["xdc-mruby", "xdc-unzip", "xdc-foo", "xdc-avscript32"]
 REAL = ["xdc-mruby", "xdc-infloop", "dr-hello-dyn", "xdc-foo", "dr-hello-static-b", "xdc-unzip"]
 
 
@@ -68,13 +69,16 @@ EVENTS = [  # with recorded traces only
     Row("times/real", 4, 10),
     Row("times/cyc", 3, 8),
 ]
-FLOW = [  # with recorded traces only: xdc-mruby, beside libipt's instruction decoder
-    Row("flow/instructions", 25, 60),
-    Row("flow/blocks", 40, 80),
-    Row("flow/coverage_cold", 40, 80),
-    Row("flow/coverage", 200, 400),
-    Row("flow/threads", 1.8, 1.95),
+FLOW_WAYS = [  # with recorded traces only: beside libipt's instruction decoder the first one,
+    # beside its block decoder the others
+    Row("flow/instructions", 14, 60),
+    Row("flow/blocks", 5, 10),
+    Row("flow/coverage_cold", 3, 10),
+    Row("flow/coverage", 12, 40),
+    Row("flow/coverage_next", 7, 20),
 ]
+FLOW = [Row(f"{row.name}/{trace}", row.floor, row.aim)
+        for row in FLOW_WAYS for trace in FLOW_TRACES] + [Row("flow/threads", 1.8, 1.95)]
 INSTRUCTIONS = [  # per packet, branch or executed instruction: at most the floor
     Row("next/real", 32, 24, 30),
     Row("next/cyc", 0, 0, 54),
@@ -91,10 +95,12 @@ INSTRUCTIONS = [  # per packet, branch or executed instruction: at most the floo
     Row("events/cyc", 0, 0, 49),
     Row("times/real", 0, 0, 66),
     Row("times/cyc", 0, 0, 97),
-    Row("flow/instructions", 0, 0, 20),
-    Row("flow/blocks", 0, 0, 8.8),
-    Row("flow/coverage_cold", 0, 0, 6.9),
-    Row("flow/coverage", 0, 0, 3.9),
+    Row("flow/instructions/xdc-mruby", 0, 0, 20),
+    Row("flow/blocks/xdc-mruby", 0, 0, 8.8),
+    Row("flow/coverage_cold/xdc-mruby", 0, 0, 6.9),
+    Row("flow/coverage/xdc-mruby", 0, 0, 3.9),
+    Row("flow/coverage_next/xdc-mruby", 0, 0, 9),
+    Row("flow/coverage_next/xdc-foo", 0, 0, 43),
     Row("unit/branches", 110, 60, 64),
     Row("unit/branches/skylake", 110, 60, 75),
     Row("unit/ranges", 110, 60, 64),
@@ -121,15 +127,17 @@ def real_trace():
     return b"".join(parts) if all(parts) else None
 
 
-def write_sorted_pages(folder):
-    """The code of the trace of flow, in the order of the addresses."""
-    memory = traces.read(traces.folder() / f"{FLOW_TRACE}.mem")
-    lines = (traces.folder() / f"{FLOW_TRACE}.addr").read_text().splitlines()
-    pages = sorted((int(line, 16), page) for page, line in enumerate(lines)
-                   if "unmapped" not in line)
-    (folder / "flow.mem").write_bytes(
-        b"".join(memory[page * 4096:(page + 1) * 4096] for _, page in pages))
-    (folder / "flow.addr").write_text("".join(f"{address:#x}\n" for address, _ in pages))
+def write_flow_traces(folder):
+    """The traces of flow, and their code in the order of the addresses."""
+    for name in FLOW_TRACES:
+        (folder / f"{name}.pt").write_bytes(traces.read(traces.folder() / f"{name}.pt"))
+        memory = traces.read(traces.folder() / f"{name}.mem")
+        lines = (traces.folder() / f"{name}.addr").read_text().splitlines()
+        pages = sorted((int(line, 16), page) for page, line in enumerate(lines)
+                       if "unmapped" not in line)
+        (folder / f"{name}.mem").write_bytes(
+            b"".join(memory[page * 4096:(page + 1) * 4096] for _, page in pages))
+        (folder / f"{name}.addr").write_text("".join(f"{address:#x}\n" for address, _ in pages))
 
 
 def run(command):
@@ -236,19 +244,19 @@ def print_times(programs, inputs, quick, kept, folder, real):
     """Returns what became slower."""
     found = {cxx: ratios(built, inputs, quick, kept)
              for cxx, built in programs.items()}
-    print("times as fast as libipt".ljust(24) +
+    print("times as fast as libipt".ljust(32) +
           "".join(f"{cxx + ' (min .. max)':>28}" for cxx in programs) + "   floor   aim")
     for row in ROWS + (EVENTS + FLOW if real else []):
-        line = row.name.ljust(24)
+        line = row.name.ljust(32)
         for cxx in programs:
             got = found[cxx][row.name]
             line += f"{got['ratio']:10.2f} ({got['min']:.2f} .. {got['max']:.2f})".rjust(28)
         print(f"{line}{row.floor:8g}{row.aim:6g}" if row.floor else line)
-    print("millions a second".ljust(24) + "".join(f"{cxx:>28}" for cxx in programs))
+    print("millions a second".ljust(32) + "".join(f"{cxx:>28}" for cxx in programs))
     taken = {cxx: branches(built["unit"], quick) for cxx, built in programs.items()}
     for row in BRANCHES:
         figures = "".join(f"{taken[cxx][row.name]:28.1f}" for cxx in programs)
-        print(f"{row.name:24}{figures}{row.floor:8g}{row.aim:6g}")
+        print(f"{row.name:32}{figures}{row.floor:8g}{row.aim:6g}")
     print("engine::output, nanoseconds; floor 1.5, aim 0.8 for 2 bytes")
     for cxx, built in programs.items():
         for line in run([str(built["output"]), "--small"]).stdout.splitlines():
@@ -282,12 +290,10 @@ def main():
         else:
             (folder / "real.pt").write_bytes(real)
             (folder / "cyc.pt").write_bytes(traces.read(traces.folder() / "dr-hello-dyn.pt"))
-            (folder / "flow.pt").write_bytes(traces.read(traces.folder() / f"{FLOW_TRACE}.pt"))
-            write_sorted_pages(folder)
+            write_flow_traces(folder)
             both = ["--real", str(folder / "real.pt"), "--cyc", str(folder / "cyc.pt")]
             inputs = {"read": both, "write": both, "events": both,
-                      "flow": [str(folder / "flow.pt"), str(folder / "flow.mem"),
-                               str(folder / "flow.addr")]}
+                      "flow": [str(folder), *FLOW_TRACES]}
         # Builds and instruction counts run in parallel, before anything is timed.
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             programs = build(pool, options.cxx, folder, options.count)
@@ -298,12 +304,12 @@ def main():
                         for cxx, built in programs.items()}
         counts = {cxx: {row: count for done in all_done for row, count in done.result().items()}
                   for cxx, all_done in counting.items()}
-        print("instructions a packet".ljust(24) + "".join(f"{cxx:>28}" for cxx in programs))
+        print("instructions a packet".ljust(32) + "".join(f"{cxx:>28}" for cxx in programs))
         for row in INSTRUCTIONS:
             if any(row.name not in counts[cxx] for cxx in programs):
                 continue  # no recorded traces
             figures = "".join(f"{counts[cxx][row.name]:28.1f}" for cxx in programs)
-            print(f"{row.name:24}{figures}" +
+            print(f"{row.name:32}{figures}" +
                   (f"{row.floor:8g}{row.aim:6g}" if row.floor else ""))
             slower += [f"{row.name} with {cxx}: {counts[cxx][row.name]:.1f} instructions, more "
                        f"than {row.reached}"
