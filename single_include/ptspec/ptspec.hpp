@@ -13267,6 +13267,21 @@ struct psb_plus {
     [[nodiscard]] constexpr auto has(packet::kind kind) const noexcept -> bool {
         return kinds.has(kind);
     }
+    /// Begins a new PSB+, and adds all packets of another one.
+    constexpr void take(psb_plus const& read) noexcept {
+        using packet::kind;
+        begin(read.offset);
+        kinds = read.kinds;
+        has_ip = read.has_ip;
+        if (has(kind::fup)) { ip = read.ip, fup_offset = read.fup_offset, fup = read.fup; }
+        if (has(kind::tsc)) { tsc = read.tsc; }
+        if (has(kind::tma)) { tma = read.tma; }
+        if (has(kind::cbr)) { cbr = read.cbr; }
+        if (has(kind::pip)) { pip = read.pip; }
+        if (has(kind::vmcs)) { vmcs = read.vmcs; }
+        if (has(kind::mode_exec)) { mode_exec = read.mode_exec; }
+        if (has(kind::mode_tsx)) { mode_tsx = read.mode_tsx; }
+    }
     /// Adds a packet after the PSB. A packet that is no status packet changes nothing.
     constexpr void add(packet::any_packet const& packet, packet_place place) noexcept {
         using packet::kind;
@@ -14173,6 +14188,33 @@ public:
         state_.flags = 0;
         return true;
     }
+    /// Binds a whole PSB+ that says no more than the packets before it: PacketEn is known, nothing
+    /// is pending, and no value differs. Returns false, and changes nothing, for any other one.
+    [[nodiscard]] constexpr auto try_psb_plus(psb_plus const& read) noexcept -> bool {
+        bool const is_on = state_.flags == 0;
+        bool const is_off = (state_.flags & ~uint32_t{pending::after_pgd}) == pending::off;
+        if (!(is_on || is_off) || read.has_ip != is_on) { return false; }
+        auto known = state_.known;
+        auto execution = state_.execution;
+        bool agrees = true;
+        auto const take = [&](auto const& packet) {
+            execution.take(packet);
+            agrees &= known.take(packet, true);
+        };
+        if (read.has(kind::pip)) { take(read.pip); }
+        if (read.has(kind::mode_exec)) { take(read.mode_exec); }
+        if (read.has(kind::mode_tsx)) { take(read.mode_tsx); }
+        if (read.has(kind::vmcs)) { execution.take(read.vmcs); }
+        if (!agrees) { return false; }
+        state_.execution = execution;
+        state_.known = known;
+        state_.psb.take(read);
+        if (is_off) {
+            state_.known.forget();
+            if (read.has(kind::cbr)) { state_.set(pending::after_pgd, false); }
+        }
+        return true;
+    }
 
 private:
     using kind = packet::kind;
@@ -15007,14 +15049,9 @@ constexpr auto opcode_info_at(uint8_t const* at, bool strict) noexcept -> opcode
 
 }  // namespace ptspec::trace::detail
 
-// ---- ptspec/trace/detail/decode_loop.hpp ----
+// ---- ptspec/trace/detail/ip_update.hpp ----
 
-/// The fast path that decodes most packets of a trace. `packet::decode` decodes the others.
-///
-/// Throughput is latency-bound: the next packet's start depends on this one's length, and a
-/// misprediction costs about 50 instructions. So one table lookup by the first byte gives the
-/// length, kind and IP form of a packet. Only PAD, TNT and CYC, the most frequent kinds, have a
-/// branch of their own.
+/// The last IP after a packet with an IP.
 namespace ptspec::trace::detail {
 
 /// How a packet with this IP form changes the last IP.
@@ -15048,6 +15085,83 @@ constexpr auto updated_ip(ip_update update, uint64_t payload, uint64_t last_ip) 
     -> uint64_t {
     return (last_ip & update.kept) | (((payload & update.taken) ^ update.sign) - update.sign);
 }
+
+}  // namespace ptspec::trace::detail
+
+// ---- ptspec/trace/detail/whole_psb_plus.hpp ----
+
+namespace ptspec::trace::detail {
+
+/// A PSB+ that was read in one pass.
+struct whole_psb_plus {
+    size_t size = 0;      ///< in bytes; 0: it was not read
+    uint64_t end_at = 0;  ///< the offset of its PSBEND
+    psb_plus status{};
+};
+
+/// Whether a visitor has taken a PSB+.
+enum class taken : uint8_t {
+    no,  ///< it needs the packets
+    yes,
+    and_stops,  ///< yes, and it stops
+};
+
+/// The visitor may take a whole PSB+ in place of its packets.
+template <class Visitor>
+concept takes_whole_psb_plus = requires(Visitor& visitor, whole_psb_plus const& one) {
+    { visitor.take(one) } -> same_as<taken>;
+};
+
+/// Reads the PSB+ at `bytes`, at `offset` of the trace. Does not read one that does not end in the
+/// first `room` bytes, or that has CYC, MNT, two packets of one kind, or what no PSB+ has. From
+/// each of the first `room` bytes on, 16 bytes are readable.
+template <class Packets>
+constexpr auto read_whole_psb_plus(uint8_t const* bytes, size_t room, uint64_t offset,
+                                   bool strict) noexcept -> whole_psb_plus {
+    using packet::kind;
+    constexpr packet::kind_set once = packet::kinds_of(kind::tsc, kind::tma, kind::cbr, kind::pip,
+                                                       kind::vmcs, kind::mode_exec, kind::mode_tsx,
+                                                       kind::fup);
+    whole_psb_plus found;
+    found.status.begin(offset);
+    for (size_t place = packet::psb::max_bytes; place < room;) {
+        uint8_t const* const at = bytes + place;
+        if (*at == pad_opcode) {
+            place += 1;
+            continue;
+        }
+        size_t const row = row_at<Packets>(at, strict);
+        unsigned const length = opcode_infos<Packets>.length[row];
+        auto const id = opcode_infos<Packets>.kind[row];
+        if (length == 0) { break; }
+        if (id == kind::psbend) {
+            found.end_at = offset + place;
+            found.size = place + length;
+            break;
+        }
+        bool const is_fup_without_ip = id == kind::fup && length == 1;
+        if (!once.has(id) || found.status.has(id) || is_fup_without_ip) { break; }
+        wide_bits const mask = first_bytes_mask(length);
+        uint64_t const ip = updated_ip(ip_update_of(opcode_infos<Packets>.form[row]),
+                                       load_le64(at + 1), 0);
+        found.status.add({id, {load_le64(at) & mask.low, load_le64(at + 8) & mask.high}, length},
+                         {offset + place, ip, length});
+        place += length;
+    }
+    return found;
+}
+
+}  // namespace ptspec::trace::detail
+
+// ---- ptspec/trace/detail/decode_loop.hpp ----
+
+/// The fast path that decodes most packets of a trace. `packet::decode` decodes the others.
+///
+/// Throughput is latency-bound: the next packet's start depends on this one's length, and a
+/// misprediction costs about 50 instructions. So one table lookup by the first byte gives the
+/// length, kind and IP form of a packet. Only PAD, TNT and CYC, the most frequent kinds, have a
+/// branch of their own.
+namespace ptspec::trace::detail {
 
 /// A packet that the fast path decoded.
 struct quick_packet {
@@ -15201,6 +15315,20 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
                 if (here.length == 0) { break; }
                 here.ip = last_ip = updated_ip(ip_update_of(opcode_infos<Packets>.form[row]),
                                                load_le64(data + place + 1), last_ip);
+                if constexpr (takes_whole_psb_plus<Visitor>) {
+                    if (opcode_infos<Packets>.kind[row] == kind::psb) [[unlikely]] {
+                        auto const whole = read_whole_psb_plus<Packets>(data + place, until - place,
+                                                                        here.offset, strict);
+                        auto const result = whole.size == 0 ? taken::no : visitor.take(whole);
+                        if (result != taken::no) {
+                            place += whole.size;
+                            last_ip = whole.status.has_ip ? whole.status.ip : 0;
+                            keep_going = result == taken::yes;
+                            if (keep_going) { continue; }
+                            break;
+                        }
+                    }
+                }
                 uint8_t const* const from = data + place;
                 place += here.length;
                 keep_going = for_kind(opcode_infos<Packets>.kind[row],
@@ -17629,6 +17757,7 @@ namespace ptspec::trace::detail {
 /// long (clang 19).
 struct event_buffer {
     static constexpr bool skips_packets = false;
+    static constexpr bool takes_psb_plus = false;
 
     event* next;
     event* end;
@@ -17780,6 +17909,16 @@ struct event_visitor {
     using ignores_skip = choose_t<Out::skips_packets, void, event_visitor>;
     constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset) -> skipped_packets {
         return nothing_pending ? out.skip(bytes, room, offset, *this) : skipped_packets{};
+    }
+    /// Applies a whole PSB+ to the binder, and gives it to `Out`.
+    constexpr auto take(whole_psb_plus const& read) -> taken
+        requires(Out::takes_psb_plus)
+    {
+        bool const is_simple = nothing_pending && state->quirks.bits == 0 && state->has_last_ip;
+        if (!is_simple || !out.may_take(read)) { return taken::no; }
+        if (!state->binds.try_psb_plus(read.status)) { return taken::no; }
+        state->before = state->binds.state();
+        return out.add_psb_plus(read) ? taken::yes : taken::and_stops;
     }
     /// Applies a TIP.PGD to the binder. Returns false, and changes nothing, if it needs binding.
     constexpr auto end_tracing(known_ip ip) -> bool {
@@ -33023,6 +33162,16 @@ public:
         has_paging_ = true;
     }
     constexpr void set_vmcs(packet::vmcs const& packet) noexcept { walked_.state.take(packet); }
+    /// False if a PSB+ may change the address space.
+    [[nodiscard]] constexpr auto agrees_with(trace::psb_plus const& read) const noexcept -> bool {
+        if constexpr (has_spaces<Code>) {
+            auto after = walked_.state;
+            if (read.has(packet::kind::pip)) { after.take(read.pip); }
+            if (read.has(packet::kind::vmcs)) { after.take(read.vmcs); }
+            return after == walked_.state && !walked_.has_lost_packets && !has_paging_;
+        }
+        return true;
+    }
     /// The address space changes here if a PIP came before.
     constexpr void settle_paging() {
         if (!has_paging_) [[likely]] { return; }
@@ -33615,6 +33764,32 @@ struct event_walk {
         step.what = waiting::none;
         return true;
     }
+    /// True if a whole PSB+ can be taken in place of its events. Walks over the branches before it.
+    template <class Sink>
+    constexpr auto may_take(trace::detail::whole_psb_plus const& read, Sink& sink) -> bool {
+        walk.end_skipping();
+        return read.end_at < until && walk.agrees_with(read.status) && walk.flush(sink);
+    }
+    /// Applies a whole PSB+. Returns false if code is missing: then `proceed` continues.
+    template <class Sink>
+    constexpr auto add_psb_plus(trace::detail::whole_psb_plus const& read, Sink& sink) -> bool {
+        auto const& status = read.status;
+        set_event({.what = trace::event_type::psb,
+                   .enabled = status.has_ip ? trace::tracing::on : trace::tracing::off,
+                   .has_ip = status.has_ip,
+                   .offset = read.end_at,
+                   .ip = status.has_ip ? status.ip : 0});
+        if (status.has(packet::kind::mode_exec)) {
+            walk.set_width(status.mode_exec);
+            psb_has_mode = true;
+        }
+        if (status.has(packet::kind::vmcs)) { walk.set_vmcs(status.vmcs); }
+        if (status.has(packet::kind::pip)) {
+            walk.set_paging(status.pip);
+            walk.settle_paging();
+        }
+        return proceed(sink);
+    }
     /// The trace ends, or this part of it.
     template <class Sink>
     constexpr void finish(Sink& sink) {
@@ -33830,8 +34005,12 @@ struct branch_walk {
                                           changes_of<Code> == space_changes::at_paging &&
                                           __is_empty(Clock);
 
-    code_walk<Code>* walk;
-    waiting_step* step;
+    /// Events and times of a PSB+ have no receiver, and the source may ask for no packet of it.
+    static constexpr bool takes_psb_plus = !takes_events<Sink> && !takes_times<Sink> &&
+                                           changes_of<Code> == space_changes::at_paging &&
+                                           __is_empty(Clock);
+
+    event_walk<Code>* to;
     Sink* sink;
     bool stopped = false;
 
@@ -33840,13 +34019,13 @@ struct branch_walk {
     template <class Packet>
     constexpr auto add_tnt(Packet const& packet, trace::packet_place place, Clock& clock) -> bool {
         begin(place, clock);
-        if (!walk->add_branches(packet.taken(), *sink)) { return stop(waiting::branches); }
+        if (!to->walk.add_branches(packet.taken(), *sink)) { return stop(waiting::branches); }
         return true;
     }
     constexpr auto add_tip(packet::tip const& packet, trace::packet_place place, Clock& clock)
         -> bool {
         begin(place, clock);
-        if (!walk->add_target(form_of(packet), place.ip, *sink)) {
+        if (!to->walk.add_target(form_of(packet), place.ip, *sink)) {
             return stop_at(waiting::branch, form_of(packet), place.ip);
         }
         return true;
@@ -33854,7 +34033,7 @@ struct branch_walk {
     constexpr auto add_tip_pgd(packet::tip_pgd const& packet, trace::packet_place place,
                                Clock& clock) -> bool {
         begin(place, clock);
-        if (!walk->add_end(form_of(packet), place.ip, *sink)) {
+        if (!to->walk.add_end(form_of(packet), place.ip, *sink)) {
             return stop_at(waiting::disable, form_of(packet), place.ip);
         }
         return true;
@@ -33862,32 +34041,41 @@ struct branch_walk {
     constexpr auto add_tip_pge(packet::tip_pge const& packet, trace::packet_place place,
                                Clock& clock) -> bool {
         begin(place, clock);
-        walk->add_start(packet.has_ip(), place.ip, *sink);
+        to->walk.add_start(packet.has_ip(), place.ip, *sink);
         return true;
+    }
+
+    /// True if a PSB+ can be taken whole.
+    constexpr auto may_take(trace::detail::whole_psb_plus const& read) -> bool {
+        return to->may_take(read, *sink);
+    }
+    constexpr auto add_psb_plus(trace::detail::whole_psb_plus const& read) -> bool {
+        if (to->add_psb_plus(read, *sink)) { return true; }
+        return stop(waiting::event);
     }
 
     /// See `trace::skips_packets`. `binds` applies TIP.PGE and TIP.PGD to the binder.
     template <class Binds>
     constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset, Binds& binds)
         -> trace::skipped_packets {
-        return walk->skip_known_paths(bytes, room, offset, binds, *sink);
+        return to->walk.skip_known_paths(bytes, room, offset, binds, *sink);
     }
     /// Other packets came.
-    constexpr void end_skipping() noexcept { walk->end_skipping(); }
+    constexpr void end_skipping() noexcept { to->walk.end_skipping(); }
 
 private:
     constexpr void begin(trace::packet_place place, Clock& clock) {
         if constexpr (takes_times<Sink>) { sink->time(clock.now()); }
-        walk->set_packet(place.offset, clock.now());
+        to->walk.set_packet(place.offset, clock.now());
         clock.pass();
     }
     constexpr auto stop_at(waiting what, packet::ip_bytes form, uint64_t target) noexcept -> bool {
-        step->form = form;
-        step->target = target;
+        to->step.form = form;
+        to->step.target = target;
         return stop(what);
     }
     constexpr auto stop(waiting what) noexcept -> bool {
-        step->what = what;
+        to->step.what = what;
         stopped = true;
         return false;
     }
@@ -33969,8 +34157,7 @@ public:
                 walk_.finish(sink);
                 return walk_end::end;
             }
-            trace::event const* const next = reader_.next_after(
-                out{&walk_.walk, &walk_.step, &sink});
+            trace::event const* const next = reader_.next_after(out{&walk_, &sink});
             if (next == nullptr) { return walk_end::missing_code; }
             if (next->what == trace::event_type::need_input) { return walk_end::need_input; }
             walk_.set_event(*next);

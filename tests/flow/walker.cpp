@@ -9,6 +9,7 @@
 #include <support/machine_runs.hpp>
 #include <support/walked.hpp>
 
+#include <initializer_list>
 #include <map>
 #include <random>
 #include <string>
@@ -1087,6 +1088,97 @@ TEST_CASE("random programs: the counts of edges are the same with any cache, col
         CHECK(one.blocks_counted(0) == blocks);
         CHECK(one.blocks_counted(1 + seed % 99) == blocks);
     }
+}
+
+namespace {
+
+/// All that a walker reports, as numbers.
+struct reported {
+    std::vector<std::uint64_t> all{};
+
+    void instruction(flow::executed const& one) { add({1, one.ip, one.space}); }
+    void edge(flow::edge const& one) { add({2, one.from, one.to, one.is_taken, one.space}); }
+    void start(std::uint64_t ip, std::uint32_t space) { add({3, ip, space}); }
+    void stop(flow::stop const& one) { add({4, one.ip, std::uint64_t{underlying(one.why)}}); }
+    void gap(flow::gap const& one) {
+        add({5, std::uint64_t{underlying(one.why)}, one.from, one.to, one.has_from, one.has_to,
+             one.to_is_target, one.offset, std::uint64_t{underlying(one.broken)}});
+    }
+    void add(std::initializer_list<std::uint64_t> some) { all.insert(all.end(), some); }
+};
+/// The same for a sink that takes events: then each packet of a PSB+ is bound and makes an event.
+struct reported_with_events : reported {
+    std::uint64_t whole = 0;
+
+    void event(trace::event const& one) { whole += one.what == trace::event_type::psb ? 1 : 0; }
+};
+
+}  // namespace
+
+TEST_CASE("random programs: a PSB+ that is taken whole reports the same, also in damaged traces") {
+    auto const count = test::usual_count / 2000;
+    std::uint64_t found = 0;
+    for (std::uint64_t seed = 0; seed < count; ++seed) {
+        traced_program const one{seed / 4};
+        if (!one.machine.succeeded()) { continue; }
+        std::mt19937_64 numbers{seed};
+        auto trace = one.machine.trace();
+        for (auto left = seed % 4; left != 0; --left) {
+            auto const at = numbers() % trace.size();
+            switch (numbers() % 3) {
+                case 0: trace[at] ^= static_cast<std::uint8_t>(1U << numbers() % 8); break;
+                case 1: trace.erase(trace.begin() + static_cast<std::ptrdiff_t>(at)); break;
+                default: {  // a PSB+ of another place, perhaps without its end
+                    auto const psb = trace::find_psb({trace.data(), trace.size()}, at);
+                    if (psb >= trace.size()) { break; }
+                    auto const size = std::min<std::size_t>(trace.size() - psb, numbers() % 80);
+                    std::vector<std::uint8_t> const copy(trace.data() + psb,
+                                                         trace.data() + psb + size);
+                    auto const to = static_cast<std::ptrdiff_t>(numbers() % trace.size());
+                    trace.insert(trace.begin() + to, copy.begin(), copy.end());
+                }
+            }
+        }
+        auto const walk_with = [&](auto to, std::size_t chunk_size) {
+            std::vector<flow::block> storage(64);
+            flow::block_cache cache{storage.data(), storage.size()};
+            std::vector<std::uint8_t> page;
+            program_code code{one.program, page};
+            flow::walker walker{code, cache, one.options()};
+            byte_view left{trace.data(), trace.size()};
+            std::vector<std::uint8_t> chunk;
+            while (walker.run(to) == flow::walk_end::need_input) {
+                if (left.empty()) {
+                    walker.finish();
+                    continue;
+                }
+                auto const size = std::min(left.size(), chunk_size);
+                chunk.assign(left.data(), left.data() + size);
+                left = left.from(size);
+                REQUIRE(walker.feed(borrowed_bytes{chunk.data(), chunk.size()}));
+            }
+            return to;
+        };
+        CAPTURE(seed);
+        auto const by_events = walk_with(reported_with_events{}, trace.size());
+        found += by_events.whole;
+        CHECK(walk_with(reported{}, trace.size()).all == by_events.all);
+        CHECK(walk_with(reported{}, 1 + numbers() % 300).all == by_events.all);
+    }
+    CHECK(found > count);
+}
+
+TEST_CASE("the size of code is that of the last PSB+ (GEN-236)") {
+    // 32-bit code: INC EAX; JNZ 1000. In 64-bit code it is one instruction.
+    CHECK_TWICE([](auto value) {
+        auto const code = value(made_code{"40 75fd 90"});
+        auto const walk_over = [&](std::string_view trace) { return walk(value(on(trace)), code); };
+        auto const got = walk_over(
+            "PSB 9902 3d0010 0223 06 PSB 9902 3d0010 0223 06 0000000000000000 0000000000000000");
+        auto const wide = walk_over(
+            "PSB 9901 3d0010 0223 06 PSB 9901 3d0010 0223 06 0000000000000000 0000000000000000");
+        return got.executed("000 001 000 001") && got.gap_count == 0 && wide.executed("000 000");
+    });
 }
 
 TEST_CASE("random programs: a walk in chunks that stops where code is absent is the same") {

@@ -70,6 +70,30 @@ TEST_CASE("the status of a PSB+ is known afterwards: the next one repeats it (GE
          last.is(owner::status, true, rule::GEN_344) && last.bound.is_note);
 }
 
+TEST_CASE("a PSB+ is bound whole if it says what the packets before it said (GEN-344)") {
+    CHECK_TWICE([](auto value) {
+        auto const binds = [&](char const* before, char const* whole) {
+            made_stream const stream{value(before), engine::model_kind::manual};
+            trace::reader from{stream.view(), trace::reader_options{.sync = true}};
+            trace::binder binder;
+            while (auto const got = from.next()) { (void)binder.add(got.packet, got.place()); }
+            made_stream const more{whole, engine::model_kind::manual};
+            trace::reader status{more.view(), trace::reader_options{.sync = true}};
+            trace::psb_plus read;
+            while (auto const got = status.next()) { read.add(got.packet, got.place()); }
+            return binder.try_psb_plus(read);
+        };
+        char const* const on = "ON 06 0243001000000000";
+        return binds(on, "PSB 3d1000 9901 0223") &&
+               binds(on, "PSB 3d1000 9901 0243001000000000 0223") &&
+               !binds(on, "PSB 3d1000 9902 0223") &&
+               !binds(on, "PSB 3d1000 9901 0243002000000000 0223") && !binds(on, "PSB 9901 0223") &&
+               !binds("ON 06 9901", "PSB 3d1000 9901 0223") &&
+               !binds("ON 06 02f3", "PSB 3d1000 9901 0223") && binds("ON 06 01", "PSB 9902 0223") &&
+               !binds("ON 06 01", "PSB 3d1000 9901 0223") && !binds("PSB", "PSB 3d1000 0223");
+    });
+}
+
 TEST_CASE("a packet of a PSB+ reports the state (PKT-134,136)") {
     LAST("PSB CBR", last.is(owner::none, true) && last.bound.in_psb_plus);
     LAST("PSB 024301a000000000", last.is(owner::status, true) && last.bound.in_psb_plus &&

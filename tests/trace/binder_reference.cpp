@@ -3,6 +3,7 @@
 // PSB+, and random ones. PTSPEC_BINDINGS is the number of random sequences.
 #include <ptspec/packet/decode.hpp>
 #include <ptspec/trace/binder.hpp>
+#include <ptspec/trace/detail/whole_psb_plus.hpp>
 
 #include <support/how_many.hpp>
 #include <support/random_numbers.hpp>
@@ -228,12 +229,49 @@ public:
     [[nodiscard]] auto block() const -> packet::block { return items_; }
     [[nodiscard]] auto in_block() const -> bool { return items_ != packet::block::none; }
 
+    /// Adds the packets of a PSB+ one by one. If the binder before them takes them as a whole, both
+    /// have bound the same.
+    void add_psb_plus(std::vector<numbered> const& all) {
+        std::vector<uint8_t> bytes;
+        for (auto const& one : all) {
+            for (unsigned i = 0; i < one.packet.length(); ++i) {
+                auto const& raw = one.packet.raw();
+                bytes.push_back(static_cast<uint8_t>((i < 8 ? raw.low : raw.high) >> i % 8 * 8));
+            }
+        }
+        size_t const size = bytes.size();
+        bytes.resize(size + 16);
+        auto const read = trace::detail::read_whole_psb_plus<packet::all>(bytes.data(), size, at_,
+                                                                          false);
+        auto whole = tested_;
+        bool const is_taken = read.size == size && whole.try_psb_plus(read.status);
+        if (!is_taken) { CHECK(agree(whole, tested_)); }
+        is_quiet_ = true;
+        for (auto const& one : all) { add(one); }
+        if (!is_taken || differ_) { return; }
+        ++taken_;
+        CHECK(is_quiet_);
+        CHECK(agree(whole, tested_));
+        auto const& seen = whole.last_psb_plus();
+        auto const& expected = tested_.last_psb_plus();
+        CHECK(seen.offset == expected.offset);
+        CHECK(seen.kinds == expected.kinds);
+        CHECK(seen.ip == expected.ip);
+        CHECK(seen.pip.raw == expected.pip.raw);
+        CHECK(seen.mode_exec.raw == expected.mode_exec.raw);
+        CHECK(seen.cbr.raw == expected.cbr.raw);
+        CHECK(seen.tsc.raw == expected.tsc.raw);
+    }
+    /// The number of PSB+s that were taken as a whole.
+    [[nodiscard]] auto taken() const -> unsigned { return taken_; }
+
     void add(numbered const& one) {
         if (differ_) { return; }
         sequence_.push_back(one.number);
         last_ip_ = packet::last_ip_after(one.packet, last_ip_);
         auto const got = tested_.add(one.packet, {at_, last_ip_, one.packet.length()});
         auto const expected = table().bind(plain_, one.number, at_);
+        is_quiet_ = is_quiet_ && got.broken == rule::none && got.resumed == trace::resumption::none;
         bool const is_broken = got.broken != rule::none && got.broken != rule::GEN_344;
         std::string const got_rule = is_broken ? id_of(got.broken) : "none";
         std::string const expected_rule{expected.broken.empty() ? "none" : expected.broken};
@@ -253,6 +291,9 @@ public:
     }
 
 private:
+    static auto agree(trace::binder const& one, trace::binder const& other) -> bool {
+        return one.agrees_with(other) && one.state() == other.state();
+    }
     static auto id_of(rule broken) -> std::string {
         rule_id const id{broken};
         return {id.view().data(), id.view().size()};
@@ -266,6 +307,8 @@ private:
     uint64_t last_ip_ = 0;
     packet::block items_ = packet::block::none;
     bool differ_ = false;
+    bool is_quiet_ = true;  ///< no packet broke a rule, or showed where tracing resumed
+    unsigned taken_ = 0;
 };
 
 /// A state of the table, with a shortest sequence of packets that leads to it.
@@ -542,6 +585,7 @@ TEST_CASE("both binders agree on random sequences") {
     auto const start = packets_in(psb);
 
     differences found;
+    uint64_t taken = 0;
     test::random_numbers random{43};
     auto const any_of = [&](auto const& lists) -> auto const& {
         return lists[random.below(lists.size())];
@@ -553,8 +597,10 @@ TEST_CASE("both binders agree on random sequences") {
             for (auto const& one : some) { both.add(one); }
         };
         auto const add_psb_plus = [&] {
-            add(start);
-            add(any_of(groups));
+            auto all = start;
+            auto const& more = any_of(groups);
+            all.insert(all.end(), more.begin(), more.end());
+            both.add_psb_plus(all);
         };
         if (random.below(4) != 0) { add_psb_plus(); }
         for (auto left = 4 + random.below(37); left != 0; --left) {
@@ -574,7 +620,9 @@ TEST_CASE("both binders agree on random sequences") {
                 add(any_of(packets));
             }
         }
+        taken += both.taken();
     }
+    CHECK(taken > count / 10);
     CHECK(found.different == 0);
     if (found.different != 0) { found.print(); }
 }

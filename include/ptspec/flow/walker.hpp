@@ -76,8 +76,7 @@ public:
                 walk_.finish(sink);
                 return walk_end::end;
             }
-            trace::event const* const next = reader_.next_after(
-                out{&walk_.walk, &walk_.step, &sink});
+            trace::event const* const next = reader_.next_after(out{&walk_, &sink});
             if (next == nullptr) { return walk_end::missing_code; }
             if (next->what == trace::event_type::need_input) { return walk_end::need_input; }
             walk_.set_event(*next);

@@ -133,6 +133,33 @@ public:
         state_.flags = 0;
         return true;
     }
+    /// Binds a whole PSB+ that says no more than the packets before it: PacketEn is known, nothing
+    /// is pending, and no value differs. Returns false, and changes nothing, for any other one.
+    [[nodiscard]] constexpr auto try_psb_plus(psb_plus const& read) noexcept -> bool {
+        bool const is_on = state_.flags == 0;
+        bool const is_off = (state_.flags & ~uint32_t{pending::after_pgd}) == pending::off;
+        if (!(is_on || is_off) || read.has_ip != is_on) { return false; }
+        auto known = state_.known;
+        auto execution = state_.execution;
+        bool agrees = true;
+        auto const take = [&](auto const& packet) {
+            execution.take(packet);
+            agrees &= known.take(packet, true);
+        };
+        if (read.has(kind::pip)) { take(read.pip); }
+        if (read.has(kind::mode_exec)) { take(read.mode_exec); }
+        if (read.has(kind::mode_tsx)) { take(read.mode_tsx); }
+        if (read.has(kind::vmcs)) { execution.take(read.vmcs); }
+        if (!agrees) { return false; }
+        state_.execution = execution;
+        state_.known = known;
+        state_.psb.take(read);
+        if (is_off) {
+            state_.known.forget();
+            if (read.has(kind::cbr)) { state_.set(pending::after_pgd, false); }
+        }
+        return true;
+    }
 
 private:
     using kind = packet::kind;

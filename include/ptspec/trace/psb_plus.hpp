@@ -36,6 +36,21 @@ struct psb_plus {
     [[nodiscard]] constexpr auto has(packet::kind kind) const noexcept -> bool {
         return kinds.has(kind);
     }
+    /// Begins a new PSB+, and adds all packets of another one.
+    constexpr void take(psb_plus const& read) noexcept {
+        using packet::kind;
+        begin(read.offset);
+        kinds = read.kinds;
+        has_ip = read.has_ip;
+        if (has(kind::fup)) { ip = read.ip, fup_offset = read.fup_offset, fup = read.fup; }
+        if (has(kind::tsc)) { tsc = read.tsc; }
+        if (has(kind::tma)) { tma = read.tma; }
+        if (has(kind::cbr)) { cbr = read.cbr; }
+        if (has(kind::pip)) { pip = read.pip; }
+        if (has(kind::vmcs)) { vmcs = read.vmcs; }
+        if (has(kind::mode_exec)) { mode_exec = read.mode_exec; }
+        if (has(kind::mode_tsx)) { mode_tsx = read.mode_tsx; }
+    }
     /// Adds a packet after the PSB. A packet that is no status packet changes nothing.
     constexpr void add(packet::any_packet const& packet, packet_place place) noexcept {
         using packet::kind;

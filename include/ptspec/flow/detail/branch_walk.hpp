@@ -12,8 +12,12 @@ struct branch_walk {
                                           changes_of<Code> == space_changes::at_paging &&
                                           __is_empty(Clock);
 
-    code_walk<Code>* walk;
-    waiting_step* step;
+    /// Events and times of a PSB+ have no receiver, and the source may ask for no packet of it.
+    static constexpr bool takes_psb_plus = !takes_events<Sink> && !takes_times<Sink> &&
+                                           changes_of<Code> == space_changes::at_paging &&
+                                           __is_empty(Clock);
+
+    event_walk<Code>* to;
     Sink* sink;
     bool stopped = false;
 
@@ -22,13 +26,13 @@ struct branch_walk {
     template <class Packet>
     constexpr auto add_tnt(Packet const& packet, trace::packet_place place, Clock& clock) -> bool {
         begin(place, clock);
-        if (!walk->add_branches(packet.taken(), *sink)) { return stop(waiting::branches); }
+        if (!to->walk.add_branches(packet.taken(), *sink)) { return stop(waiting::branches); }
         return true;
     }
     constexpr auto add_tip(packet::tip const& packet, trace::packet_place place, Clock& clock)
         -> bool {
         begin(place, clock);
-        if (!walk->add_target(form_of(packet), place.ip, *sink)) {
+        if (!to->walk.add_target(form_of(packet), place.ip, *sink)) {
             return stop_at(waiting::branch, form_of(packet), place.ip);
         }
         return true;
@@ -36,7 +40,7 @@ struct branch_walk {
     constexpr auto add_tip_pgd(packet::tip_pgd const& packet, trace::packet_place place,
                                Clock& clock) -> bool {
         begin(place, clock);
-        if (!walk->add_end(form_of(packet), place.ip, *sink)) {
+        if (!to->walk.add_end(form_of(packet), place.ip, *sink)) {
             return stop_at(waiting::disable, form_of(packet), place.ip);
         }
         return true;
@@ -44,32 +48,41 @@ struct branch_walk {
     constexpr auto add_tip_pge(packet::tip_pge const& packet, trace::packet_place place,
                                Clock& clock) -> bool {
         begin(place, clock);
-        walk->add_start(packet.has_ip(), place.ip, *sink);
+        to->walk.add_start(packet.has_ip(), place.ip, *sink);
         return true;
+    }
+
+    /// True if a PSB+ can be taken whole.
+    constexpr auto may_take(trace::detail::whole_psb_plus const& read) -> bool {
+        return to->may_take(read, *sink);
+    }
+    constexpr auto add_psb_plus(trace::detail::whole_psb_plus const& read) -> bool {
+        if (to->add_psb_plus(read, *sink)) { return true; }
+        return stop(waiting::event);
     }
 
     /// See `trace::skips_packets`. `binds` applies TIP.PGE and TIP.PGD to the binder.
     template <class Binds>
     constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset, Binds& binds)
         -> trace::skipped_packets {
-        return walk->skip_known_paths(bytes, room, offset, binds, *sink);
+        return to->walk.skip_known_paths(bytes, room, offset, binds, *sink);
     }
     /// Other packets came.
-    constexpr void end_skipping() noexcept { walk->end_skipping(); }
+    constexpr void end_skipping() noexcept { to->walk.end_skipping(); }
 
 private:
     constexpr void begin(trace::packet_place place, Clock& clock) {
         if constexpr (takes_times<Sink>) { sink->time(clock.now()); }
-        walk->set_packet(place.offset, clock.now());
+        to->walk.set_packet(place.offset, clock.now());
         clock.pass();
     }
     constexpr auto stop_at(waiting what, packet::ip_bytes form, uint64_t target) noexcept -> bool {
-        step->form = form;
-        step->target = target;
+        to->step.form = form;
+        to->step.target = target;
         return stop(what);
     }
     constexpr auto stop(waiting what) noexcept -> bool {
-        step->what = what;
+        to->step.what = what;
         stopped = true;
         return false;
     }

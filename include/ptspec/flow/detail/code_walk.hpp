@@ -8,6 +8,7 @@
 #include <ptspec/flow/gap_counts.hpp>
 #include <ptspec/flow/sink.hpp>
 #include <ptspec/flow/walk_options.hpp>
+#include <ptspec/trace/psb_plus.hpp>
 #include <ptspec/trace/visitor.hpp>
 #include <ptspec/base/attribute.hpp>
 
@@ -125,6 +126,16 @@ public:
         has_paging_ = true;
     }
     constexpr void set_vmcs(packet::vmcs const& packet) noexcept { walked_.state.take(packet); }
+    /// False if a PSB+ may change the address space.
+    [[nodiscard]] constexpr auto agrees_with(trace::psb_plus const& read) const noexcept -> bool {
+        if constexpr (has_spaces<Code>) {
+            auto after = walked_.state;
+            if (read.has(packet::kind::pip)) { after.take(read.pip); }
+            if (read.has(packet::kind::vmcs)) { after.take(read.vmcs); }
+            return after == walked_.state && !walked_.has_lost_packets && !has_paging_;
+        }
+        return true;
+    }
     /// The address space changes here if a PIP came before.
     constexpr void settle_paging() {
         if (!has_paging_) [[likely]] { return; }

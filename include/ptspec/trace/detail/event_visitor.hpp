@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ptspec/trace/detail/packet_events.hpp>
+#include <ptspec/trace/detail/whole_psb_plus.hpp>
 #include <ptspec/trace/visitor.hpp>
 #include <ptspec/base/attribute.hpp>
 
@@ -14,6 +15,7 @@ namespace ptspec::trace::detail {
 /// long (clang 19).
 struct event_buffer {
     static constexpr bool skips_packets = false;
+    static constexpr bool takes_psb_plus = false;
 
     event* next;
     event* end;
@@ -165,6 +167,16 @@ struct event_visitor {
     using ignores_skip = choose_t<Out::skips_packets, void, event_visitor>;
     constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset) -> skipped_packets {
         return nothing_pending ? out.skip(bytes, room, offset, *this) : skipped_packets{};
+    }
+    /// Applies a whole PSB+ to the binder, and gives it to `Out`.
+    constexpr auto take(whole_psb_plus const& read) -> taken
+        requires(Out::takes_psb_plus)
+    {
+        bool const is_simple = nothing_pending && state->quirks.bits == 0 && state->has_last_ip;
+        if (!is_simple || !out.may_take(read)) { return taken::no; }
+        if (!state->binds.try_psb_plus(read.status)) { return taken::no; }
+        state->before = state->binds.state();
+        return out.add_psb_plus(read) ? taken::yes : taken::and_stops;
     }
     /// Applies a TIP.PGD to the binder. Returns false, and changes nothing, if it needs binding.
     constexpr auto end_tracing(known_ip ip) -> bool {

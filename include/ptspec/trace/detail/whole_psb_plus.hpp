@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/trace/detail/ip_update.hpp>
+#include <ptspec/trace/psb_plus.hpp>
+
+namespace ptspec::trace::detail {
+
+/// A PSB+ that was read in one pass.
+struct whole_psb_plus {
+    size_t size = 0;      ///< in bytes; 0: it was not read
+    uint64_t end_at = 0;  ///< the offset of its PSBEND
+    psb_plus status{};
+};
+
+/// Whether a visitor has taken a PSB+.
+enum class taken : uint8_t {
+    no,  ///< it needs the packets
+    yes,
+    and_stops,  ///< yes, and it stops
+};
+
+/// The visitor may take a whole PSB+ in place of its packets.
+template <class Visitor>
+concept takes_whole_psb_plus = requires(Visitor& visitor, whole_psb_plus const& one) {
+    { visitor.take(one) } -> same_as<taken>;
+};
+
+/// Reads the PSB+ at `bytes`, at `offset` of the trace. Does not read one that does not end in the
+/// first `room` bytes, or that has CYC, MNT, two packets of one kind, or what no PSB+ has. From
+/// each of the first `room` bytes on, 16 bytes are readable.
+template <class Packets>
+constexpr auto read_whole_psb_plus(uint8_t const* bytes, size_t room, uint64_t offset,
+                                   bool strict) noexcept -> whole_psb_plus {
+    using packet::kind;
+    constexpr packet::kind_set once = packet::kinds_of(kind::tsc, kind::tma, kind::cbr, kind::pip,
+                                                       kind::vmcs, kind::mode_exec, kind::mode_tsx,
+                                                       kind::fup);
+    whole_psb_plus found;
+    found.status.begin(offset);
+    for (size_t place = packet::psb::max_bytes; place < room;) {
+        uint8_t const* const at = bytes + place;
+        if (*at == pad_opcode) {
+            place += 1;
+            continue;
+        }
+        size_t const row = row_at<Packets>(at, strict);
+        unsigned const length = opcode_infos<Packets>.length[row];
+        auto const id = opcode_infos<Packets>.kind[row];
+        if (length == 0) { break; }
+        if (id == kind::psbend) {
+            found.end_at = offset + place;
+            found.size = place + length;
+            break;
+        }
+        bool const is_fup_without_ip = id == kind::fup && length == 1;
+        if (!once.has(id) || found.status.has(id) || is_fup_without_ip) { break; }
+        wide_bits const mask = first_bytes_mask(length);
+        uint64_t const ip = updated_ip(ip_update_of(opcode_infos<Packets>.form[row]),
+                                       load_le64(at + 1), 0);
+        found.status.add({id, {load_le64(at) & mask.low, load_le64(at + 8) & mask.high}, length},
+                         {offset + place, ip, length});
+        place += length;
+    }
+    return found;
+}
+
+}  // namespace ptspec::trace::detail
