@@ -494,3 +494,39 @@ TEST_CASE("an output unit that is restarted has no state of the previous run (OU
                one.is_at(B, 0x7F);
     });
 }
+
+TEST_CASE("the address of the next byte is known while output goes to memory (OUT-006, OUT-053)") {
+    using engine::output_address;
+    CHECK_TWICE([](auto value) {  // after END, from region to region, and after STOP
+        word_at const words[] = {{A, X}, {A + 8, Y | STOP}, {A + 16, A | END}};
+        listed_memory memory{words};
+        auto one = tracer_on(memory);
+        bool const off = !one.out.next_address();
+        one.place(A, pointers(2, value(uint32_t{0x123})));
+        (void)one.enable_topa();
+        bool const linked = one.out.next_address() == output_address{true, X};
+        (void)one.disable();
+        one.place(A, pointers(0, 0xFFD));
+        (void)one.enable_topa();
+        (void)one.write(first_bytes(2));
+        bool const last = one.out.next_address() == output_address{true, X + 0xFFF};
+        (void)one.write(first_bytes(1));
+        bool const next = one.out.next_address() == output_address{true, Y};
+        (void)one.disable();
+        one.place(A, pointers(1, 0xFFF));
+        (void)one.enable_topa();
+        (void)one.write(first_bytes(1));
+        return off && linked && last && next && one.has_stopped() && !one.out.next_address();
+    });
+    CHECK_TWICE([](auto value) {  // not of a fabric, and not after an error
+        small_fabric fabric;
+        auto one = tracer_on(fabric, preset::P_FUT);
+        bool const sends = one.enable(value(bits::fabric));
+        word_at const words[] = {{A, 2}};  // a reserved bit
+        listed_memory memory{words};
+        auto two = tracer_on(memory);
+        two.place(A, 0x7F);
+        (void)two.enable_topa();
+        return sends && !one.out.next_address() && !two.is_running() && !two.out.next_address();
+    });
+}

@@ -99,6 +99,15 @@ TEST_CASE("the sum of two results has both counts, the whole span and the last f
     });
 }
 
+TEST_CASE("an address is true if it is known, even address 0") {
+    using engine::output_address;
+    CHECK_TWICE([](auto value) {
+        output_address const zero = value(output_address{true, 0});
+        return zero && !output_address{} && zero != output_address{} &&
+               zero == output_address{true, 0} && zero != output_address{true, 1};
+    });
+}
+
 TEST_CASE("totals sum the counts of writes, and are equal if all three counts are") {
     using engine::totals;
     CHECK_TWICE([](auto value) {

@@ -121,6 +121,13 @@ public:
     /// TraceEn became 0. All bytes consumed are in memory, and the MSRs are exact.
     constexpr void stop(access::msr_state& msrs) noexcept { detail::stop_output(s_, msrs); }
 
+    /// The address of the next byte, if it is known. It is not where bytes go to a fabric, output
+    /// has ended or not begun, or a port could not read the entry.
+    [[nodiscard]] constexpr auto next_address() const noexcept -> output_address {
+        bool const is_known = s_.phase == phase::running && s_.extent.room != 0 &&
+                              s_.scheme != cpu::output_scheme::fabric;
+        return {is_known, is_known ? s_.extent.address() : phys_addr{}};
+    }
     /// The rule that ended output since `start`; none if it has not ended.
     [[nodiscard]] constexpr auto ended_by() const noexcept -> rule { return s_.ended_by; }
 

@@ -47,6 +47,16 @@ struct [[nodiscard]] write_result {
     friend constexpr auto operator==(write_result const&, write_result const&) -> bool = default;
 };
 
+/// The address of a byte of trace, if it is known.
+struct output_address {
+    bool is_known = false;
+    phys_addr value{};
+
+    constexpr explicit operator bool() const noexcept { return is_known; }
+    friend constexpr auto operator==(output_address const&, output_address const&)
+        -> bool = default;
+};
+
 /// Byte and interrupt counts since the construction of a trace unit.
 struct totals {
     uint64_t stored = 0;
