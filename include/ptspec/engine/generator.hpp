@@ -70,7 +70,8 @@ constexpr void generate(generator_state& s, Action const& e, action::time_within
 /// its packets to a sink. If the sink has no room for them an overflow begins, and packets are lost
 /// until `end_overflow`.
 ///
-/// Output is not modelled, nor are the MSRs that output changes: `trace_unit` adds both.
+/// Output is not modelled, nor are the MSRs that output changes: `trace_unit` adds both. PADs align
+/// packets to OutputOffset, as it is at construction or after a WRMSR, plus the bytes since.
 ///
 /// Source: SDM vol. 3, "Packet Generation Scenarios", "Trace Packets and Data Types"; GEN-001..342.
 class generator {

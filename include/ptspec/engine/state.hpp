@@ -184,6 +184,27 @@ constexpr void start_period(generator_state& s, uint64_t at) noexcept {
     s.psb_after = s.psb_period + (over != 0 ? step - over : 0);
 }
 
+/// Sets the number of bytes so far. PacketByteCnt does not change.
+constexpr void set_byte_count(generator_state& s, uint64_t bytes) noexcept {
+    uint64_t const count = s.bytes_since_psb();
+    s.writer.bytes = bytes;
+    start_period(s, bytes - count);
+}
+/// The alignment of every region of output, in bytes. PADs align packets to addresses, so
+/// `writer.bytes` is the address of the next byte modulo this number, and stays so when output
+/// moves to another region. Source: GEN-010, OUT-020..023, OUT-060.
+inline constexpr uint64_t region_alignment = 128;
+
+/// Counts bytes from `address`, where the first byte after TraceEn rose will be stored: the count
+/// does not depend on earlier traces.
+constexpr void count_from_address(generator_state& s, uint64_t address) noexcept {
+    set_byte_count(s, address % region_alignment);
+}
+/// The next byte will be stored at `address`.
+constexpr void align_to_address(generator_state& s, uint64_t address) noexcept {
+    set_byte_count(s, s.writer.bytes + (address - s.writer.bytes) % region_alignment);
+}
+
 /// Derives the state that depends on IA32_RTIT_CTL, after it may have changed.
 constexpr void apply_ctl(generator_state& s) noexcept {
     s.write_options = {.ips = s.options.ips,

@@ -98,8 +98,14 @@ public:
     constexpr auto on(Action const& e, Memory& memory, action::time_within moments) noexcept
         -> port_fault {
         if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
-        detail::generate(state_, e, moments, queue_);
-        return drain_after_operation(memory);
+        if constexpr (detail::may_set_trace_en<Action>) {
+            starting_sink<Memory> sink{*this, memory};
+            detail::generate(state_, e, moments, sink);
+            return drain_after_operation(memory, sink);
+        } else {
+            detail::generate(state_, e, moments, queue_);
+            return drain_after_operation(memory);
+        }
     }
     template <class Other, class Memory>
     void on(Other const&, Memory&) = delete;  // an action is a struct of engine::action
@@ -114,8 +120,9 @@ public:
         if (auto const fault = complete_pending(memory); fault.happened) {
             return detail::not_started(fault);
         }
-        auto const verdict = detail::start(state_, value, queue_);
-        return detail::access_result_of(verdict, drain_after_operation(memory));
+        starting_sink<Memory> sink{*this, memory};
+        auto const verdict = detail::start(state_, value, sink);
+        return detail::access_result_of(verdict, drain_after_operation(memory, sink));
     }
     /// Ends tracing before the next instruction, and stores all bytes. Without effect if TraceEn is
     /// 0. Source: GEN-124, GEN-183.
@@ -139,9 +146,10 @@ public:
         if (auto const fault = complete_pending(memory); fault.happened) {
             return detail::not_started(fault);
         }
-        auto const verdict = detail::run_within(state_, moments, queue_,
-                                                [&] { return detail::wrmsr(state_, e, queue_); });
-        return detail::access_result_of(verdict, drain_after_operation(memory));
+        starting_sink<Memory> sink{*this, memory};
+        auto const verdict = detail::run_within(state_, moments, sink,
+                                                [&] { return detail::wrmsr(state_, e, sink); });
+        return detail::access_result_of(verdict, drain_after_operation(memory, sink));
     }
     /// XSAVES of component 8 by the instruction at `at`. If a port fails nothing is stored, and
     /// TraceEn is 0: retry it, and it stores what the first attempt would have stored.
@@ -169,8 +177,9 @@ public:
         if (auto const fault = begin_save(at, at, memory, {}); fault.happened) {
             return detail::not_started(fault);
         }
-        if (was_on) { detail::set_ctl_again(state_, ctl_at_start_, at, queue_); }
-        return detail::access_result_of({}, drain_after_operation(memory));
+        starting_sink<Memory> sink{*this, memory};
+        if (was_on) { detail::set_ctl_again(state_, ctl_at_start_, at, sink); }
+        return detail::access_result_of({}, drain_after_operation(memory, sink));
     }
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <memory_port Memory>
@@ -180,11 +189,12 @@ public:
         if (auto const fault = complete_pending(memory); fault.happened) {
             return {detail::not_started(fault)};
         }
-        auto const loaded = detail::run_within(state_, moments, queue_, [&] {
-            return detail::xrstors(state_, image, at, next, queue_);
-        });
-        return {detail::access_result_of(loaded.effect.verdict, drain_after_operation(memory)),
-                loaded.violated};
+        starting_sink<Memory> sink{*this, memory};
+        auto const loaded = detail::run_within(
+            state_, moments, sink, [&] { return detail::xrstors(state_, image, at, next, sink); });
+        return {
+            detail::access_result_of(loaded.effect.verdict, drain_after_operation(memory, sink)),
+            loaded.violated};
     }
     /// XRSTORS where XSTATE_BV[8] is 0. Source: REG-146.
     template <memory_port Memory>
@@ -235,6 +245,23 @@ private:
         save,          ///< the same, by an XSAVES that the caller retries
     };
 
+    /// The buffer, for an operation that may set TraceEn: output starts before packets are
+    /// generated, because PADs align them to the address of the first byte. Source: GEN-010.
+    template <memory_port Memory>
+    struct starting_sink {
+        trace_unit& unit;
+        Memory& memory;
+        port_fault fault{};  ///< of the start
+
+        constexpr auto append(byte_view bytes) noexcept -> bool {
+            return unit.queue_.append(bytes);
+        }
+        constexpr auto append(wide_bits bytes, size_t count) noexcept -> bool {
+            return unit.queue_.append(bytes, count);
+        }
+        constexpr void begin_output() noexcept { fault = unit.begin_output(memory); }
+    };
+
     generator_state state_;
     output output_{};
     totals total_{};
@@ -250,8 +277,20 @@ private:
     PTSPEC_ATTRIBUTE(noinline)
     constexpr auto on_slow_path(Action const& e, Memory& memory) noexcept -> port_fault {
         if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
-        detail::generate(state_, e, queue_);
-        return drain_after_operation(memory);
+        if constexpr (detail::may_set_trace_en<Action>) {
+            starting_sink<Memory> sink{*this, memory};
+            detail::generate(state_, e, sink);
+            return drain_after_operation(memory, sink);
+        } else {
+            detail::generate(state_, e, queue_);
+            return drain_after_operation(memory);
+        }
+    }
+    /// The same after an operation that may have started output.
+    template <memory_port Memory>
+    constexpr auto drain_after_operation(Memory& memory, starting_sink<Memory> const& sink) noexcept
+        -> port_fault {
+        return sink.fault.happened ? sink.fault : drain_after_operation(memory);
     }
     /// Stores bytes after an operation, and starts or ends output if TraceEn changed.
     template <memory_port Memory>
@@ -320,6 +359,7 @@ private:
         pending_ = pending_action::none;
         ctl_at_start_ = state_.msrs.ctl;
         (void)start_output(memory);  // storing bytes reports the same fault again
+        align_after_buffer();
         return {};
     }
     /// Begins or ends output after TraceEn has changed.
@@ -334,6 +374,29 @@ private:
         auto const fault = start_output(memory);
         return fault.happened ? fault : store(memory, state_.options.drained_at_once);
     }
+    /// TraceEn rose, and packets are generated next: starts output. If the port cannot read the
+    /// entry, OutputOffset decides where they begin. A fabric has no address, nor has output that
+    /// an error ended: packets begin at a multiple. Source: GEN-010.
+    template <memory_port Memory>
+    constexpr auto begin_output(Memory& memory) noexcept -> port_fault {
+        using pointers = access::ia32_rtit_output_mask_ptrs;
+        if (output_active_) {  // TraceEn fell and rose within the operation
+            align_after_buffer();
+            return {};
+        }
+        ctl_at_start_ = state_.msrs.ctl;
+        raise_preserved_pmi(memory);
+        auto const fault = start_output(memory, !state_.trigger_en());
+        auto const first = output_.next_address();
+        uint64_t const offset = state_.msrs.output.mask_ptrs.get<pointers::OutputOffset>();
+        detail::count_from_address(state_, first ? first.value.value : fault.happened ? offset : 0);
+        return fault;
+    }
+    /// Aligns the next packet by the address at which it will be stored, if that is known.
+    constexpr void align_after_buffer() noexcept {
+        auto const next = output_.next_address();
+        if (next) { detail::align_to_address(state_, next.value.value + queue_.size()); }
+    }
     /// Raises the PMI that enabling pends: `access` has set the bit of IA32_PERF_GLOBAL_STATUS.
     /// Source: OUT-086, OUT-089.
     template <memory_port Memory>
@@ -343,14 +406,15 @@ private:
         if constexpr (memory_port_members<Memory>::has_raise) { memory.raise(); }
     }
     template <memory_port Memory>
-    constexpr auto start_output(Memory& memory) noexcept -> port_fault {
+    constexpr auto start_output(Memory& memory, bool stops_at_once = false) noexcept -> port_fault {
         using status = access::ia32_rtit_status;
         output_active_ = true;
         auto& msrs = state_.msrs;
         auto const ctl_now = msrs.ctl;
         msrs.ctl = ctl_at_start_;
         // Tracing may have ended already, as in a TraceStop range; its packets are still stored.
-        bool const has_ended = !state_.trigger_en() && (!queue_.empty() || state_.in_overflow);
+        bool const has_ended = stops_at_once ||
+                               (!state_.trigger_en() && (!queue_.empty() || state_.in_overflow));
         if (has_ended) { msrs.status = msrs.status.with(status::TriggerEn{true}); }
         auto const fault = output_.start(state_.caps, msrs, memory, state_.options.output);
         if (has_ended) { msrs.status = msrs.status.with(status::TriggerEn{false}); }

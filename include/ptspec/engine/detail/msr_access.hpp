@@ -12,6 +12,12 @@
 ///         GEN-291, GEN-305.
 namespace ptspec::engine::detail {
 
+/// TraceEn rose. A sink with an output starts it now, and calls `count_from_address`. Without one
+/// the position is that of the last WRMSR of OutputOffset, and the bytes since.
+template <class Sink>
+constexpr void begin_output(Sink& sink) noexcept {
+    if constexpr (requires { sink.begin_output(); }) { sink.begin_output(); }
+}
 /// Generates the packets after TraceEn rose, by the instruction at `at`. The last IP is kept.
 /// Source: GEN-011, GEN-107, GEN-162, GEN-176, GEN-180..182, GEN-236.
 template <class Sink>
@@ -25,6 +31,7 @@ constexpr void begin_trace(generator_state& s, access::effect const& result, pac
     apply_ctl(s);
     if (!s.trigger_en() && !result.trace_stop) { return; }
     auto const enables = s.enables();
+    begin_output(sink);
     bool const psb = result.psb == access::psb_plus_generation::yes ||
                      (result.psb == access::psb_plus_generation::may &&
                       s.options.psb_on_every_enable);
@@ -135,6 +142,10 @@ template <class Sink>
                                                 s.context_at(e.next), s.options.policy);
     if (!result) { return result.verdict; }
     apply_effect(s, result, e.at.value, e.next.value, sink);
+    using pointers = access::ia32_rtit_output_mask_ptrs;
+    if (e.index == pointers::address && !s.ctl<ctl::TraceEn>()) {
+        align_to_address(s, s.msrs.output.mask_ptrs.get<pointers::OutputOffset>());
+    }
     complete_action(s, sink);
     return result.verdict;
 }

@@ -159,7 +159,13 @@ constexpr void handle(generator_state& s, action::acm_end const& e, Sink& sink) 
     s.msrs = access::acm_exit(s.caps, s.msrs, s.trace_en_after_acm, s.context_at(e.next));
     apply_ctl(s);
     if (!s.trigger_en()) { return; }
+    begin_output(sink);
     put_packets(s, sink, [&](auto& batch) { add_timing(s, batch); });
 }
+
+/// An action that may set TraceEn.
+template <class Action>
+concept may_set_trace_en = same_as<Action, action::vm_exit> || same_as<Action, action::vm_entry> ||
+                           same_as<Action, action::rsm> || same_as<Action, action::acm_end>;
 
 }  // namespace ptspec::engine::detail
