@@ -118,7 +118,9 @@ constexpr auto value_of(packet::any_packet const& it, uint64_t ip) noexcept -> s
     };
     trace::reader reader{bytes, {.sync = false}};
     bool in_psb_plus = false;
-    bool is_first = true;  // but for PADs
+    // PADs may precede the first packet: where output begins between words, they align a PSB, and
+    // any processor may insert them. Source: GEN-008, GEN-010.
+    bool is_first = true;
     for (auto one = reader.next(); one; one = reader.next()) {
         if (one.what != trace::item_type::packet) { continue; }
         auto const& it = one.packet;
