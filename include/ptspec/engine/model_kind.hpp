@@ -65,6 +65,8 @@ inline constexpr model_kind_info model_kinds[] = {
     {model_kind::atom, "atom", {.in_psb = trace::psb_order::atom, .psb_keeps_remainder = true}},
 };
 
+inline constexpr unsigned model_kind_count = sizeof model_kinds / sizeof model_kinds[0];
+
 [[nodiscard]] constexpr auto info_of(model_kind kind) noexcept -> model_kind_info const& {
     return model_kinds[underlying(kind)];
 }
@@ -106,14 +108,21 @@ inline constexpr model_kind_info model_kinds[] = {
                            caps.ip_payload() == cpu::ip_payload::linear;
     return is_e_core ? model_kind::atom : by_model;
 }
-/// The default options of a processor: those of its kind. With FRED, software interrupts and
-/// SYSCALL have CFEs of their own.
+/// The options of a processor if it is of this kind. With FRED, software interrupts and SYSCALL
+/// have CFEs of their own.
 ///
-/// Source: GEN-009, GEN-301.
-[[nodiscard]] constexpr auto options_of(cpu::capabilities const& caps) noexcept -> model_options {
-    auto options = options_of(model_kind_of(caps));
+/// Source: GEN-301.
+[[nodiscard]] constexpr auto options_of(cpu::capabilities const& caps, model_kind kind) noexcept
+    -> model_options {
+    auto options = options_of(kind);
     options.swintr_events = caps.has_fred();
     return options;
+}
+/// The default options of a processor: those of its kind.
+///
+/// Source: GEN-009.
+[[nodiscard]] constexpr auto options_of(cpu::capabilities const& caps) noexcept -> model_options {
+    return options_of(caps, model_kind_of(caps));
 }
 
 }  // namespace ptspec::engine
