@@ -8,3 +8,4 @@
 #include <ptspec/suite/run.hpp>
 #include <ptspec/suite/report.hpp>
 #include <ptspec/suite/model_target.hpp>
+#include <ptspec/suite/observe.hpp>

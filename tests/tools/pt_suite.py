@@ -162,10 +162,47 @@ class Errors(unittest.TestCase):
                error="the check 'topa-stop' is not dangerous; --only runs it")
         refuse("--defect", "none", error="no defect 'none'; --help lists them")
         refuse("--as-kind", "pentium", error="no kind 'pentium'; --help lists them")
+        refuse("--as-kind", "pentium,pads=0", error="no kind 'pentium'; --help lists them")
+        for wrong in ("pads=4", "pad=0", "pads", ""):
+            refuse("--as-kind", f"atom,{wrong},ips=1",
+                   error=f"no option of the model with a valid value: '{wrong}'")
         refuse("--as-preset", "Z80", error="no processor 'Z80'; what_if --help lists them")
         refuse("moon", error="no target 'moon'; there are model, and cpu N")
         for runs in ("0", "1001", "-1", "x", "99999999999999999999"):
             refuse("--runs", runs, error=f"the number of runs is 1 to 1000, not '{runs}'")
+
+
+class Observe(unittest.TestCase):
+    def test_the_row_of_each_kind_is_its_name(self):
+        for kind in ("manual", "broadwell", "skylake", "icelake", "atom"):
+            lines = run("--observe", "--as-kind", kind).splitlines()
+            self.assertEqual(lines[:2], [kind, "# 24 traces; in 0 the model has other bytes"])
+            self.assertEqual(len(lines), 3)
+            self.assertRegex(lines[2], rf"\A# not seen in these traces, so as {kind} has them: "
+                                       r".*\bpsb_after_overflow\b")
+
+    def test_a_row_is_found_and_is_a_kind_to_hold_the_target_to(self):
+        row = "skylake,tnt_capacity=33,pads=1,psb_step=1"
+        found = run("--observe", "--as-preset", "ArrowLake-P", "--as-kind", row).splitlines()[0]
+        self.assertEqual(found, row)
+        only = ("--only", "bytes-of-branches", "--only", "bytes-of-psb-periods", "--runs", "2")
+        self.assertIn("2 holds, ", run("--as-kind", found, *only))
+
+    def test_bytes_of_no_row_are_said(self):
+        lines = run("--observe", "--defect", "never_stops", status=1).splitlines()
+        self.assertEqual(lines[:2], ["# no row; the most similar one is skylake",
+                                     "# 24 traces; in 1 the model has other bytes"])
+        self.assertRegex(lines[2], r"\A# no value has their bytes: .*\bmov_cr3_stops_at_next\b")
+        self.assertEqual(run("--observe", "--as-preset", "P-NONE", status=3),
+                         "# no row: no trace was made: the processor lacks Intel PT\n")
+
+    def test_what_does_nothing_is_refused(self):
+        refuse("--observe", "cpu", "0",
+               error="--observe is for the target model: on a processor nothing is traced")
+        for other in (("--json",), ("--runs", "2"), ("--only", "topa-stop"),
+                      ("--skip", "topa-stop"), ("--expect", "F")):
+            refuse("--observe", *other, error="--observe runs no checks: it takes --as-preset, "
+                                              "--as-kind, --defect")
 
 
 class Processor(unittest.TestCase):

@@ -22,6 +22,7 @@ using namespace pt_suite;
 
 constexpr std::string_view usage = R"(usage: pt_suite [OPTION...] [model]
        pt_suite [OPTION...] cpu N|all
+       pt_suite --observe [--as-preset NAME] [--as-kind ROW] [--defect NAME]
        pt_suite --list [--json]
        pt_suite --compare REPORT REPORT
 
@@ -40,8 +41,11 @@ skips that check. On `all`, a check whose outcome differs between processors of 
   --journal FILE       where `cpu` stores the check that runs and the MSRs before it; default
                        /var/lib/pt_suite.journal. It is removed at the end
   --as-preset NAME     the processor that is modelled; default Skylake-X
-  --as-kind KIND       hold the target to the bytes of this kind of processor, too: manual,
-                       broadwell, skylake, icelake or atom
+  --as-kind ROW        hold the target to the bytes of this kind of processor, too: manual,
+                       broadwell, skylake, icelake or atom; options of the model may follow, such
+                       as skylake,pads=0,psb_step=64
+  --observe            print the row of the target by the bytes of its traces, for --as-kind,
+                       instead of running checks, and the options that no trace shows
   --only NAME          run only this check; may be repeated
   --skip NAME          do not run this check; may be repeated
   --dangerous NAME     run this check, which may write outside the given pages if a rule is broken
@@ -69,10 +73,11 @@ Example:
   not ok 2 - topa-int PRG-063 # bit 55 after TraceEn became 0, MSR 38EH: expected 1H, seen 0H
   # 1 holds, 1 broken, 0 observed, 0 unsteady, 0 skipped, 0 errors
 
-Exit status: 0 no rule is broken, or all that are broken are waived; for --compare, no difference; 1
-a rule is broken, an outcome is unsteady, a check failed, or a waiver is not needed; for --compare,
-a difference; 2 wrong usage, a file that cannot be read, or output that cannot be written; 3 nothing
-could be asked: each check was skipped, or a processor cannot be asked: no Intel PT, no right, no
+Exit status: 0 no rule is broken, or all that are broken are waived; for --compare, no difference;
+for --observe, the row has all bytes; 1 a rule is broken, an outcome is unsteady, a check failed, or
+a waiver is not needed; for --compare, a difference; for --observe, no row has all bytes; 2 wrong
+usage, a file that cannot be read, or output that cannot be written; 3 nothing could be asked: each
+check was skipped, no trace was made, or a processor cannot be asked: no Intel PT, no right, no
 device, or another program traces.
 )";
 
@@ -80,17 +85,19 @@ device, or another program traces.
 
 struct request {
     std::optional<std::string> preset;
-    std::optional<std::string> kind;
+    std::optional<engine::model_options> kind;
     std::vector<std::string> only;
     std::vector<std::string> skip;
     std::vector<std::string> dangerous;
     std::optional<std::string> waivers;
     unsigned runs = 16;
+    bool has_runs = false;
     suite::defect wrong = suite::defect::none;
     std::optional<std::string> cpus;  ///< a number, or `all`; nothing: the model
     std::optional<std::string> journal_path;
     bool as_json = false;
     bool lists = false;
+    bool observes = false;
 };
 
 auto is_check(std::string const& name) -> bool {
@@ -144,11 +151,14 @@ auto preset_of(std::string const& name) -> cpu::capabilities {
     }
     return found->value;
 }
-auto kind_of(std::string const& name) -> engine::model_options const& {
-    for (auto const& one : engine::model_kinds) {
-        if (name == string_of(one.name)) { return one.options; }
+auto kind_of(std::string const& row) -> engine::model_options {
+    auto const read = suite::read_row({row.data(), row.size()});
+    if (read.is_valid) { return read.options; }
+    std::string const wrong{read.wrong.data(), read.wrong.size()};
+    if (row.compare(0, wrong.size(), wrong) == 0 && row.find(',') >= wrong.size()) {
+        throw tool::failure{"no kind " + tool::quoted(wrong) + "; --help lists them"};
     }
-    throw tool::failure{"no kind " + tool::quoted(name) + "; --help lists them"};
+    throw tool::failure{"no option of the model with a valid value: " + tool::quoted(wrong)};
 }
 auto number_of(std::string const& given) -> unsigned {
     unsigned number = 0;
@@ -214,7 +224,7 @@ public:
     auto on_model() -> int {
         auto const preset = asked_.preset.value_or("Skylake-X");
         auto const modelled = preset_of(preset);
-        auto const options = asked_.kind ? kind_of(*asked_.kind) : engine::options_of(modelled);
+        auto const options = asked_.kind ? *asked_.kind : engine::options_of(modelled);
         constexpr std::uint32_t pages = 64;
         auto absent = suite::absence_policy::faults;
         suite::for_each_check([&]<class Check>(text) {
@@ -292,7 +302,7 @@ private:
     auto ask(Target& target, cpu::capabilities const& caps, suite::absence_policy absent)
         -> result {
         auto const check = string_of(Check::name);
-        auto const* const kind = asked_.kind ? &kind_of(*asked_.kind) : nullptr;
+        auto const* const kind = asked_.kind ? &*asked_.kind : nullptr;
         bool const is_named = has(asked_.dangerous, check);
         return {check, Check::rules.ids[0],
                 suite::run_check<Check>(target, caps,
@@ -407,6 +417,21 @@ private:
     std::string bail_{};  ///< why the run ended early
 };
 
+/// Prints the row of the model by its traces.
+auto observe(request const& asked) -> int {
+    auto const modelled = preset_of(asked.preset.value_or("Skylake-X"));
+    constexpr std::uint32_t pages = 8;
+    std::vector<std::uint8_t> bytes(pages * suite::given_memory::page_bytes);
+    suite::model_target target{modelled, asked.kind.value_or(engine::options_of(modelled)),
+                               bytes.data(), pages, asked.wrong};
+    auto const found = suite::observe_kind(target, suite::capabilities_of(target));
+    tool::output out;
+    out.write(printed([&](auto to) { suite::print_observed(found, to); }));
+    out.close();
+    if (found.traces == 0) { return 3; }
+    return found.is_whole() ? 0 : 1;
+}
+
 auto compare(tool::command_line& line) -> int {
     std::vector<std::string> paths;
     while (line.next()) {
@@ -431,6 +456,17 @@ void require_target_of_options(request const& asked) {
     }
 }
 
+/// Refuses an option with which --observe does nothing.
+void require_options_of_observing(request const& asked) {
+    if (asked.cpus) {
+        throw tool::failure{"--observe is for the target model: on a processor nothing is traced"};
+    }
+    if (asked.as_json || asked.has_runs || asked.waivers || !asked.only.empty() ||
+        !asked.skip.empty() || !asked.dangerous.empty()) {
+        throw tool::failure{"--observe runs no checks: it takes --as-preset, --as-kind, --defect"};
+    }
+}
+
 auto run_tool(tool::command_line& line) -> int {
     request asked;
     bool has_target = false;
@@ -444,8 +480,7 @@ auto run_tool(tool::command_line& line) -> int {
             asked.preset = line.value();
             (void)preset_of(*asked.preset);
         } else if (line.is("--as-kind")) {
-            asked.kind = line.value();
-            (void)kind_of(*asked.kind);
+            asked.kind = kind_of(line.value());
         } else if (line.is("--only")) {
             asked.only.push_back(checked_name(line.value()));
         } else if (line.is("--skip")) {
@@ -454,6 +489,7 @@ auto run_tool(tool::command_line& line) -> int {
             asked.dangerous.push_back(dangerous_name(line.value()));
         } else if (line.is("--runs")) {
             asked.runs = number_of(line.value());
+            asked.has_runs = true;
         } else if (line.is("--defect")) {
             asked.wrong = defect_of(line.value());
         } else if (line.is("--expect")) {
@@ -462,6 +498,8 @@ auto run_tool(tool::command_line& line) -> int {
             asked.journal_path = line.value();
         } else if (line.is("--json")) {
             asked.as_json = true;
+        } else if (line.is("--observe")) {
+            asked.observes = true;
         } else if (line.is("--list")) {
             asked.lists = true;
         } else if (line.is_operand() && !has_target) {
@@ -484,6 +522,10 @@ auto run_tool(tool::command_line& line) -> int {
         return 0;
     }
     require_target_of_options(asked);
+    if (asked.observes) {
+        require_options_of_observing(asked);
+        return observe(asked);
+    }
     for (auto const& one : asked.only) {
         if (is_dangerous(one) && !has(asked.dangerous, one)) {
             tool::print_error(one + " is dangerous; it runs with --dangerous " + one);

@@ -3,6 +3,7 @@
 
 #include <ptspec/print/text.hpp>
 #include <ptspec/suite/detail/kind_search.hpp>
+#include <ptspec/suite/report.hpp>
 
 /// Finds the row of options by which the model generates the bytes of a target.
 namespace ptspec::suite {
@@ -138,6 +139,41 @@ constexpr void print_options(option_set const& set, Sink&& out) {
         print::put(" ", out);
         print::put(name, out);
     });
+}
+
+/// Prints what is found: the row in a line of its own only if it has all bytes; else comments.
+template <class Sink>
+constexpr void print_observed(observed_kind const& found, Sink&& out) {
+    if (found.traces == 0) {
+        print::put("# no row: no trace was made: ", out);
+        print_why(found.problem, out);
+        print::put("\n", out);
+        return;
+    }
+    if (!found.is_whole()) { print::put("# no row; the most similar one is ", out); }
+    print_row(found.nearest, found.options, out);
+    print::put("\n# ", out);
+    print::decimal(found.traces, out);
+    print::put(" traces; in ", out);
+    print::decimal(found.differing, out);
+    print::put(" the model has other bytes", out);
+    if (found.problem.what != outcome::holds) {
+        print::put("\n# not all traces were made: ", out);
+        print_why(found.problem, out);
+    }
+    if (!found.undetermined.empty()) {
+        print::put("\n# no value has their bytes:", out);
+        print_options(found.undetermined, out);
+    }
+    option_set unseen;
+    engine::for_each_option(option_set::names, [&](text name, auto const&, uint64_t, uint64_t) {
+        if (!found.seen.has(name) && !found.undetermined.has(name)) { unseen.add(name); }
+    });
+    print::put("\n# not seen in these traces, so as ", out);
+    print::put(engine::info_of(found.nearest).name, out);
+    print::put(" has them:", out);
+    print_options(unseen, out);
+    print::put("\n", out);
 }
 
 }  // namespace ptspec::suite
