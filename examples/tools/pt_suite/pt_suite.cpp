@@ -155,7 +155,7 @@ auto kind_of(std::string const& row) -> engine::model_options {
     auto const read = suite::read_row({row.data(), row.size()});
     if (read.is_valid) { return read.options; }
     std::string const wrong{read.wrong.data(), read.wrong.size()};
-    if (row.compare(0, wrong.size(), wrong) == 0 && row.find(',') >= wrong.size()) {
+    if (read.wrong.data() == row.data()) {
         throw tool::failure{"no kind " + tool::quoted(wrong) + "; --help lists them"};
     }
     throw tool::failure{"no option of the model with a valid value: " + tool::quoted(wrong)};
