@@ -8,6 +8,7 @@
 
 #include <ptspec/engine/model_kind.hpp>
 #include <ptspec/ports/x86_target.hpp>
+#include <ptspec/suite/observe.hpp>
 #include <ptspec/suite/report.hpp>
 
 #include <stdint.h>
@@ -194,9 +195,12 @@ private:
 
 // ------------------------------------------------------------------------------------ the program
 
-/// The options of the program: words such as `runs=3` and `kind=skylake`.
+/// The options of the program: words such as `runs=3`, `kind=skylake` and `observe`.
 struct options {
     suite::run_options run{};
+    bool has_kind = false;
+    engine::model_options kind{};
+    bool observes = false;
     text unknown{};  ///< a word that is no option; empty: none
 };
 
@@ -224,12 +228,12 @@ struct options {
             is_known = number >= 1 && number <= 1000;
             made.run.runs = number;
         } else if (begins_with(word, kind)) {
-            for (auto const& one : engine::model_kinds) {
-                if (one.name == text{word.data() + kind.size(), word.size() - kind.size()}) {
-                    made.run.kind = &one.options;
-                    is_known = true;
-                }
-            }
+            auto const row = suite::read_row(
+                {word.data() + kind.size(), word.size() - kind.size()});
+            is_known = made.has_kind = row.is_valid;
+            made.kind = row.options;
+        } else if (word == text{"observe"}) {
+            is_known = made.observes = true;
         }
         if (!is_known) { made.unknown = word; }
     }
@@ -249,11 +253,12 @@ template <class OtherFault, class Print, callable<text> LeftOut>
     -> run_result {
     print("# ptspec: holds this processor against the rules of Intel PT. For test machines.\n"
           "# The report has raw values of registers and addresses.\n");
-    auto const asked = read_options(words);
+    auto asked = read_options(words);
+    if (asked.has_kind) { asked.run.kind = &asked.kind; }
     if (asked.unknown.size() != 0) {
         print("# no option ");
         print(asked.unknown);
-        print("; there are runs=1..1000 and kind=NAME\n");
+        print("; there are runs=1..1000, kind=ROW and observe\n");
         return {};
     }
     ports::interrupts_disabled const guard;
@@ -261,6 +266,10 @@ template <class OtherFault, class Print, callable<text> LeftOut>
     pc_system<Print> system{memory, print};
     ports::x86_target<pc_system<Print>> target{system};
     auto const counts = suite::run_all(target, asked.run, print, is_left_out);
+    if (asked.observes) {
+        auto const found = suite::observe_kind(target, suite::capabilities_of(target));
+        suite::print_observed(found, print, "# row: ");
+    }
     bool const is_stopped = target.stop_tracing();
     if (!is_stopped) { print("# TraceEn cannot be cleared: switch the machine off\n"); }
     return {!counts.has_failures() && !counts.is_empty(), !is_stopped};

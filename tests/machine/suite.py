@@ -98,8 +98,10 @@ class Suite(unittest.TestCase):
         for preset, kind in PROCESSORS:
             with self.subTest(preset):
                 done = boot("--preset", preset, "--kind", kind, IMAGES / "pvh.elf",
-                            f"kind={kind}", "runs=3")
+                            f"kind={kind}", "runs=3", "observe")
                 self.assertEqual(done.returncode, 0, done.stdout[-2000:])
+                self.assertRegex(done.stdout.replace("\r", ""), rf"(?m)^# row: {kind}\n"
+                                 r"# \d+ traces; in 0 the model has other bytes$")
                 model = self.of_model("--as-preset", preset, "--as-kind", kind, "--runs", "3")
                 self.same_as_model(done.stdout, model)
                 lacking = [one for one, (what, why) in outcomes(done.stdout).items()

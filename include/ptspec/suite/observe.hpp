@@ -142,15 +142,16 @@ constexpr void print_options(option_set const& set, Sink&& out) {
 }
 
 /// Prints what is found: the row in a line of its own only if it has all bytes; else comments.
+/// `before_row` begins the line of the row.
 template <class Sink>
-constexpr void print_observed(observed_kind const& found, Sink&& out) {
+constexpr void print_observed(observed_kind const& found, Sink&& out, text before_row = {}) {
     if (found.traces == 0) {
         print::put("# no row: no trace was made: ", out);
         print_why(found.problem, out);
         print::put("\n", out);
         return;
     }
-    if (!found.is_whole()) { print::put("# no row; the most similar one is ", out); }
+    print::put(found.is_whole() ? before_row : text{"# no row; the most similar one is "}, out);
     print_row(found.nearest, found.options, out);
     print::put("\n# ", out);
     print::decimal(found.traces, out);
