@@ -163,13 +163,16 @@ auto random_row(test::random_numbers& random) -> model_options {
     return made;
 }
 
-/// A processor whose traces of some snippets are of one row, and those of others of another.
+/// A processor whose traces of `calls`, or with TSCEn, are of another row than all others.
 class two_models {
 public:
-    two_models(model_options const& most, model_options const& few)
+    enum class few_are { of_calls, with_tsc };
+
+    two_models(model_options const& most, model_options const& few, few_are which)
         : bytes_(16 * suite::given_memory::page_bytes),
           most_{caps, most, bytes_.data(), 16},
-          few_{caps, few, bytes_.data(), 16} {}
+          few_{caps, few, bytes_.data(), 16},
+          which_{which} {}
 
     auto query(uint32_t leaf, uint32_t subleaf) { return most_.query(leaf, subleaf); }
     auto memory() { return most_.memory(); }
@@ -184,7 +187,8 @@ public:
         return most_.write(index, value);
     }
     auto execute(suite::snippet const& code, uint64_t on, uint64_t off) {
-        is_few_ = &code == &suite::snippets::calls;
+        is_few_ = which_ == few_are::of_calls ? &code == &suite::snippets::calls
+                                              : ctl{on}.get<ctl::TSCEn>();
         return is_few_ ? few_.execute(code, on, off) : most_.execute(code, on, off);
     }
     auto pmi() { return most_.pmi(); }
@@ -196,6 +200,7 @@ private:
     std::vector<uint8_t> bytes_;
     suite::model_target most_;
     suite::model_target few_;
+    few_are which_;
     bool is_few_ = false;
 };
 
@@ -277,11 +282,18 @@ TEST_CASE("a target whose bytes are of no row is not whole") {
     }
     auto other = skylake;
     other.ips = trace::ip_choice::shortest;
-    two_models target{skylake, other};
+    two_models target{skylake, other, two_models::few_are::of_calls};
     auto const found = suite::observe_kind(target, caps);
     CHECK_FALSE(found.is_whole());
     CHECK(found.differing == 2);  // of `calls`, with and without DisRETC
     CHECK_FALSE(found.undetermined.empty());
+    // All options are found, and one trace differs.
+    two_models with_time{skylake, other, two_models::few_are::with_tsc};
+    auto const most = suite::observe_kind(with_time, caps);
+    CHECK(printed(most) == "skylake");
+    CHECK(most.differing == 1);
+    CHECK(most.undetermined.empty());
+    CHECK_FALSE(most.is_whole());
 }
 
 TEST_CASE("what no trace shows is not `seen`, and as the nearest kind has it") {
