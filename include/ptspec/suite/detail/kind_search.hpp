@@ -351,26 +351,34 @@ private:
         uint64_t const period = uint64_t{2048} << asked.psb_freq;
         uint64_t const deferred = options.defers_tips ? max_deferred : 0;
         uint64_t const at_end = is_enabled ? max_of_enable + options.end_alignment : 0;
-        uint64_t from = trace.generated + row_.generated;  // the period began
         for (unsigned i = 0; i < asked.runs; ++i) {
-            auto const& run = seen_.run_of(trace, i);
-            uint64_t const start = run.generated + row_.generated;
             if (places_left_ == 0) { return false; }
             --places_left_;
-            if (asked.sets_count) { from = start - asked.count_before(i); }
-            auto const due = [&] { return (from + period + step - 1) / step * step; };
+            auto const& run = seen_.run_of(trace, i);
+            // Bytes are counted from the beginning of the run.
+            uint64_t const start = run.generated + row_.generated;
+            uint64_t const count = asked.sets_count ? asked.count_before(i)
+                                   : i == 0         ? 0
+                                                    : seen_.run_of(trace, i - 1).count;
+            auto from = -static_cast<int64_t>(count);  // the period began
+            auto const due = [&] {
+                uint64_t const over = (start + static_cast<uint64_t>(from) + period) % step;
+                return from + static_cast<int64_t>(period + (over != 0 ? step - over : 0));
+            };
             for (unsigned k = 0; k < run.psb_count; ++k) {
                 auto const& psb = seen_.psb(run.first_psb + k);
-                uint64_t const begin = start + psb.begin;
-                bool const is_late = is_enabled && due() + deferred <= start + psb.not_due;
-                if (!psb.is_of_enable && (due() > begin || is_late)) { return false; }
-                bool const keeps = options.psb_keeps_remainder && begin - from >= period &&
-                                   begin - from < 2 * period;
-                from = keeps ? from + period : options.psb_counts_itself ? begin : start + psb.end;
+                bool const is_late = is_enabled &&
+                                     due() + static_cast<int64_t>(deferred) <= psb.not_due;
+                if (!psb.is_of_enable && (due() > psb.begin || is_late)) { return false; }
+                auto const since = static_cast<uint64_t>(psb.begin - from);
+                bool const keeps = options.psb_keeps_remainder && since >= period &&
+                                   since < 2 * period;
+                from = keeps                       ? from + static_cast<int64_t>(period)
+                       : options.psb_counts_itself ? psb.begin
+                                                   : psb.end;
             }
-            bool const is_last = asked.sets_count || i + 1 == asked.runs;
-            uint64_t const last = is_enabled ? start + run.size : start;
-            if (is_last && due() + at_end <= last) { return false; }
+            auto const last = static_cast<int64_t>(is_enabled ? run.size : 0);
+            if (due() + static_cast<int64_t>(at_end) <= last) { return false; }
         }
         return true;
     }
