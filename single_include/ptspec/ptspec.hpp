@@ -10537,6 +10537,16 @@ struct [[nodiscard]] write_result {
     friend constexpr auto operator==(write_result const&, write_result const&) -> bool = default;
 };
 
+/// The address of a byte of trace, if it is known.
+struct output_address {
+    bool is_known = false;
+    phys_addr value{};
+
+    constexpr explicit operator bool() const noexcept { return is_known; }
+    friend constexpr auto operator==(output_address const&, output_address const&)
+        -> bool = default;
+};
+
 /// Byte and interrupt counts since the construction of a trace unit.
 struct totals {
     uint64_t stored = 0;
@@ -11007,6 +11017,13 @@ public:
     /// TraceEn became 0. All bytes consumed are in memory, and the MSRs are exact.
     constexpr void stop(access::msr_state& msrs) noexcept { detail::stop_output(s_, msrs); }
 
+    /// The address of the next byte, if it is known. It is not where bytes go to a fabric, output
+    /// has ended or not begun, or a port could not read the entry.
+    [[nodiscard]] constexpr auto next_address() const noexcept -> output_address {
+        bool const is_known = s_.phase == phase::running && s_.extent.room != 0 &&
+                              s_.scheme != cpu::output_scheme::fabric;
+        return {is_known, is_known ? s_.extent.address() : phys_addr{}};
+    }
     /// The rule that ended output since `start`; none if it has not ended.
     [[nodiscard]] constexpr auto ended_by() const noexcept -> rule { return s_.ended_by; }
 
@@ -22399,6 +22416,8 @@ inline constexpr model_kind_info model_kinds[] = {
     {model_kind::atom, "atom", {.in_psb = trace::psb_order::atom, .psb_keeps_remainder = true}},
 };
 
+inline constexpr unsigned model_kind_count = sizeof model_kinds / sizeof model_kinds[0];
+
 [[nodiscard]] constexpr auto info_of(model_kind kind) noexcept -> model_kind_info const& {
     return model_kinds[underlying(kind)];
 }
@@ -22440,14 +22459,21 @@ inline constexpr model_kind_info model_kinds[] = {
                            caps.ip_payload() == cpu::ip_payload::linear;
     return is_e_core ? model_kind::atom : by_model;
 }
-/// The default options of a processor: those of its kind. With FRED, software interrupts and
-/// SYSCALL have CFEs of their own.
+/// The options of a processor if it is of this kind. With FRED, software interrupts and SYSCALL
+/// have CFEs of their own.
 ///
-/// Source: GEN-009, GEN-301.
-[[nodiscard]] constexpr auto options_of(cpu::capabilities const& caps) noexcept -> model_options {
-    auto options = options_of(model_kind_of(caps));
+/// Source: GEN-301.
+[[nodiscard]] constexpr auto options_of(cpu::capabilities const& caps, model_kind kind) noexcept
+    -> model_options {
+    auto options = options_of(kind);
     options.swintr_events = caps.has_fred();
     return options;
+}
+/// The default options of a processor: those of its kind.
+///
+/// Source: GEN-009.
+[[nodiscard]] constexpr auto options_of(cpu::capabilities const& caps) noexcept -> model_options {
+    return options_of(caps, model_kind_of(caps));
 }
 
 }  // namespace ptspec::engine
@@ -22853,6 +22879,27 @@ constexpr void start_period(generator_state& s, uint64_t at) noexcept {
     s.view.count_start = at;
     uint64_t const over = step > 1 ? (at + s.psb_period) % step : 0;
     s.psb_after = s.psb_period + (over != 0 ? step - over : 0);
+}
+
+/// Sets the number of bytes so far. PacketByteCnt does not change.
+constexpr void set_byte_count(generator_state& s, uint64_t bytes) noexcept {
+    uint64_t const count = s.bytes_since_psb();
+    s.writer.bytes = bytes;
+    start_period(s, bytes - count);
+}
+/// The alignment of every region of output, in bytes. PADs align packets to addresses, so
+/// `writer.bytes` is the address of the next byte modulo this number, and stays so when output
+/// moves to another region. Source: GEN-010, OUT-020..023, OUT-060.
+inline constexpr uint64_t region_alignment = 128;
+
+/// Counts bytes from `address`, where the first byte after TraceEn rose will be stored: the count
+/// does not depend on earlier traces.
+constexpr void count_from_address(generator_state& s, uint64_t address) noexcept {
+    set_byte_count(s, address % region_alignment);
+}
+/// The next byte will be stored at `address`.
+constexpr void align_to_address(generator_state& s, uint64_t address) noexcept {
+    set_byte_count(s, s.writer.bytes + (address - s.writer.bytes) % region_alignment);
 }
 
 /// Derives the state that depends on IA32_RTIT_CTL, after it may have changed.
@@ -23372,6 +23419,12 @@ constexpr void handle(generator_state& s, action::sequential const& e, Sink& /*s
 ///         GEN-291, GEN-305.
 namespace ptspec::engine::detail {
 
+/// TraceEn rose. A sink with an output starts it now, and calls `count_from_address`. Without one
+/// the position is that of the last WRMSR of OutputOffset, and the bytes since.
+template <class Sink>
+constexpr void begin_output(Sink& sink) noexcept {
+    if constexpr (requires { sink.begin_output(); }) { sink.begin_output(); }
+}
 /// Generates the packets after TraceEn rose, by the instruction at `at`. The last IP is kept.
 /// Source: GEN-011, GEN-107, GEN-162, GEN-176, GEN-180..182, GEN-236.
 template <class Sink>
@@ -23385,6 +23438,7 @@ constexpr void begin_trace(generator_state& s, access::effect const& result, pac
     apply_ctl(s);
     if (!s.trigger_en() && !result.trace_stop) { return; }
     auto const enables = s.enables();
+    begin_output(sink);
     bool const psb = result.psb == access::psb_plus_generation::yes ||
                      (result.psb == access::psb_plus_generation::may &&
                       s.options.psb_on_every_enable);
@@ -23495,6 +23549,10 @@ template <class Sink>
                                                 s.context_at(e.next), s.options.policy);
     if (!result) { return result.verdict; }
     apply_effect(s, result, e.at.value, e.next.value, sink);
+    using pointers = access::ia32_rtit_output_mask_ptrs;
+    if (e.index == pointers::address && !s.ctl<ctl::TraceEn>()) {
+        align_to_address(s, s.msrs.output.mask_ptrs.get<pointers::OutputOffset>());
+    }
     complete_action(s, sink);
     return result.verdict;
 }
@@ -24224,8 +24282,14 @@ constexpr void handle(generator_state& s, action::acm_end const& e, Sink& sink) 
     s.msrs = access::acm_exit(s.caps, s.msrs, s.trace_en_after_acm, s.context_at(e.next));
     apply_ctl(s);
     if (!s.trigger_en()) { return; }
+    begin_output(sink);
     put_packets(s, sink, [&](auto& batch) { add_timing(s, batch); });
 }
+
+/// An action that may set TraceEn.
+template <class Action>
+concept may_set_trace_en = same_as<Action, action::vm_exit> || same_as<Action, action::vm_entry> ||
+                           same_as<Action, action::rsm> || same_as<Action, action::acm_end>;
 
 }  // namespace ptspec::engine::detail
 
@@ -24288,7 +24352,8 @@ constexpr void generate(generator_state& s, Action const& e, action::time_within
 /// its packets to a sink. If the sink has no room for them an overflow begins, and packets are lost
 /// until `end_overflow`.
 ///
-/// Output is not modelled, nor are the MSRs that output changes: `trace_unit` adds both.
+/// Output is not modelled, nor are the MSRs that output changes: `trace_unit` adds both. PADs align
+/// packets to OutputOffset, as it is at construction or after a WRMSR, plus the bytes since.
 ///
 /// Source: SDM vol. 3, "Packet Generation Scenarios", "Trace Packets and Data Types"; GEN-001..342.
 class generator {
@@ -24554,8 +24619,14 @@ public:
     constexpr auto on(Action const& e, Memory& memory, action::time_within moments) noexcept
         -> port_fault {
         if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
-        detail::generate(state_, e, moments, queue_);
-        return drain_after_operation(memory);
+        if constexpr (detail::may_set_trace_en<Action>) {
+            starting_sink<Memory> sink{*this, memory};
+            detail::generate(state_, e, moments, sink);
+            return drain_after_operation(memory, sink);
+        } else {
+            detail::generate(state_, e, moments, queue_);
+            return drain_after_operation(memory);
+        }
     }
     template <class Other, class Memory>
     void on(Other const&, Memory&) = delete;  // an action is a struct of engine::action
@@ -24570,8 +24641,9 @@ public:
         if (auto const fault = complete_pending(memory); fault.happened) {
             return detail::not_started(fault);
         }
-        auto const verdict = detail::start(state_, value, queue_);
-        return detail::access_result_of(verdict, drain_after_operation(memory));
+        starting_sink<Memory> sink{*this, memory};
+        auto const verdict = detail::start(state_, value, sink);
+        return detail::access_result_of(verdict, drain_after_operation(memory, sink));
     }
     /// Ends tracing before the next instruction, and stores all bytes. Without effect if TraceEn is
     /// 0. Source: GEN-124, GEN-183.
@@ -24595,9 +24667,10 @@ public:
         if (auto const fault = complete_pending(memory); fault.happened) {
             return detail::not_started(fault);
         }
-        auto const verdict = detail::run_within(state_, moments, queue_,
-                                                [&] { return detail::wrmsr(state_, e, queue_); });
-        return detail::access_result_of(verdict, drain_after_operation(memory));
+        starting_sink<Memory> sink{*this, memory};
+        auto const verdict = detail::run_within(state_, moments, sink,
+                                                [&] { return detail::wrmsr(state_, e, sink); });
+        return detail::access_result_of(verdict, drain_after_operation(memory, sink));
     }
     /// XSAVES of component 8 by the instruction at `at`. If a port fails nothing is stored, and
     /// TraceEn is 0: retry it, and it stores what the first attempt would have stored.
@@ -24625,8 +24698,9 @@ public:
         if (auto const fault = begin_save(at, at, memory, {}); fault.happened) {
             return detail::not_started(fault);
         }
-        if (was_on) { detail::set_ctl_again(state_, ctl_at_start_, at, queue_); }
-        return detail::access_result_of({}, drain_after_operation(memory));
+        starting_sink<Memory> sink{*this, memory};
+        if (was_on) { detail::set_ctl_again(state_, ctl_at_start_, at, sink); }
+        return detail::access_result_of({}, drain_after_operation(memory, sink));
     }
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <memory_port Memory>
@@ -24636,11 +24710,12 @@ public:
         if (auto const fault = complete_pending(memory); fault.happened) {
             return {detail::not_started(fault)};
         }
-        auto const loaded = detail::run_within(state_, moments, queue_, [&] {
-            return detail::xrstors(state_, image, at, next, queue_);
-        });
-        return {detail::access_result_of(loaded.effect.verdict, drain_after_operation(memory)),
-                loaded.violated};
+        starting_sink<Memory> sink{*this, memory};
+        auto const loaded = detail::run_within(
+            state_, moments, sink, [&] { return detail::xrstors(state_, image, at, next, sink); });
+        return {
+            detail::access_result_of(loaded.effect.verdict, drain_after_operation(memory, sink)),
+            loaded.violated};
     }
     /// XRSTORS where XSTATE_BV[8] is 0. Source: REG-146.
     template <memory_port Memory>
@@ -24673,6 +24748,12 @@ public:
     }
     /// Sets the clocks without timing packets for the time between.
     constexpr void set_clocks(clocks const& clocks) noexcept { state_.clocks = clocks; }
+    /// Sets how many bytes were generated before, which align PADs and the steps of PSBs, and their
+    /// last IP. TraceEn must be 0. Source: GEN-010..012.
+    constexpr void set_generated(uint64_t bytes, uint64_t last_ip) noexcept {
+        state_.writer.bytes = bytes;
+        state_.writer.last_ip = last_ip;
+    }
 
     /// Stores up to `max_bytes` bytes of the buffer, independently of the options.
     template <memory_port Memory>
@@ -24691,6 +24772,23 @@ private:
         save,          ///< the same, by an XSAVES that the caller retries
     };
 
+    /// The buffer, for an operation that may set TraceEn: output starts before packets are
+    /// generated, because PADs align them to the address of the first byte. Source: GEN-010.
+    template <memory_port Memory>
+    struct starting_sink {
+        trace_unit& unit;
+        Memory& memory;
+        port_fault fault{};  ///< of the start
+
+        constexpr auto append(byte_view bytes) noexcept -> bool {
+            return unit.queue_.append(bytes);
+        }
+        constexpr auto append(wide_bits bytes, size_t count) noexcept -> bool {
+            return unit.queue_.append(bytes, count);
+        }
+        constexpr void begin_output() noexcept { fault = unit.begin_output(memory); }
+    };
+
     generator_state state_;
     output output_{};
     totals total_{};
@@ -24706,8 +24804,20 @@ private:
     PTSPEC_ATTRIBUTE(noinline)
     constexpr auto on_slow_path(Action const& e, Memory& memory) noexcept -> port_fault {
         if (auto const fault = complete_pending(memory); fault.happened) { return fault; }
-        detail::generate(state_, e, queue_);
-        return drain_after_operation(memory);
+        if constexpr (detail::may_set_trace_en<Action>) {
+            starting_sink<Memory> sink{*this, memory};
+            detail::generate(state_, e, sink);
+            return drain_after_operation(memory, sink);
+        } else {
+            detail::generate(state_, e, queue_);
+            return drain_after_operation(memory);
+        }
+    }
+    /// The same after an operation that may have started output.
+    template <memory_port Memory>
+    constexpr auto drain_after_operation(Memory& memory, starting_sink<Memory> const& sink) noexcept
+        -> port_fault {
+        return sink.fault.happened ? sink.fault : drain_after_operation(memory);
     }
     /// Stores bytes after an operation, and starts or ends output if TraceEn changed.
     template <memory_port Memory>
@@ -24776,6 +24886,7 @@ private:
         pending_ = pending_action::none;
         ctl_at_start_ = state_.msrs.ctl;
         (void)start_output(memory);  // storing bytes reports the same fault again
+        align_after_buffer();
         return {};
     }
     /// Begins or ends output after TraceEn has changed.
@@ -24790,6 +24901,29 @@ private:
         auto const fault = start_output(memory);
         return fault.happened ? fault : store(memory, state_.options.drained_at_once);
     }
+    /// TraceEn rose, and packets are generated next: starts output. If the port cannot read the
+    /// entry, OutputOffset decides where they begin. A fabric has no address, nor has output that
+    /// an error ended: packets begin at a multiple. Source: GEN-010.
+    template <memory_port Memory>
+    constexpr auto begin_output(Memory& memory) noexcept -> port_fault {
+        using pointers = access::ia32_rtit_output_mask_ptrs;
+        if (output_active_) {  // TraceEn fell and rose within the operation
+            align_after_buffer();
+            return {};
+        }
+        ctl_at_start_ = state_.msrs.ctl;
+        raise_preserved_pmi(memory);
+        auto const fault = start_output(memory, !state_.trigger_en());
+        auto const first = output_.next_address();
+        uint64_t const offset = state_.msrs.output.mask_ptrs.get<pointers::OutputOffset>();
+        detail::count_from_address(state_, first ? first.value.value : fault.happened ? offset : 0);
+        return fault;
+    }
+    /// Aligns the next packet by the address at which it will be stored, if that is known.
+    constexpr void align_after_buffer() noexcept {
+        auto const next = output_.next_address();
+        if (next) { detail::align_to_address(state_, next.value.value + queue_.size()); }
+    }
     /// Raises the PMI that enabling pends: `access` has set the bit of IA32_PERF_GLOBAL_STATUS.
     /// Source: OUT-086, OUT-089.
     template <memory_port Memory>
@@ -24799,14 +24933,15 @@ private:
         if constexpr (memory_port_members<Memory>::has_raise) { memory.raise(); }
     }
     template <memory_port Memory>
-    constexpr auto start_output(Memory& memory) noexcept -> port_fault {
+    constexpr auto start_output(Memory& memory, bool stops_at_once = false) noexcept -> port_fault {
         using status = access::ia32_rtit_status;
         output_active_ = true;
         auto& msrs = state_.msrs;
         auto const ctl_now = msrs.ctl;
         msrs.ctl = ctl_at_start_;
         // Tracing may have ended already, as in a TraceStop range; its packets are still stored.
-        bool const has_ended = !state_.trigger_en() && (!queue_.empty() || state_.in_overflow);
+        bool const has_ended = stops_at_once ||
+                               (!state_.trigger_en() && (!queue_.empty() || state_.in_overflow));
         if (has_ended) { msrs.status = msrs.status.with(status::TriggerEn{true}); }
         auto const fault = output_.start(state_.caps, msrs, memory, state_.options.output);
         if (has_ended) { msrs.status = msrs.status.with(status::TriggerEn{false}); }
@@ -34521,6 +34656,10 @@ public:
     /// Sets the controls by which a VMM conceals VMX operation, as of `engine::trace_unit`.
     constexpr void conceal(engine::vmx_concealment const& concealment) noexcept {
         unit_.conceal(concealment);
+    }
+    /// Sets the bytes that were generated before, as of `engine::trace_unit`.
+    constexpr void set_generated(uint64_t bytes, uint64_t last_ip) noexcept {
+        unit_.set_generated(bytes, last_ip);
     }
     constexpr auto xsaves() noexcept -> engine::xsaves_result {
         return run([&](auto& memory) {
