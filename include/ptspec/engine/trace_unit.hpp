@@ -227,12 +227,8 @@ public:
     }
     /// Sets the clocks without timing packets for the time between.
     constexpr void set_clocks(clocks const& clocks) noexcept { state_.clocks = clocks; }
-    /// Sets how many bytes were generated before, which align PADs and the steps of PSBs, and their
-    /// last IP. TraceEn must be 0. Source: GEN-010..012.
-    constexpr void set_generated(uint64_t bytes, uint64_t last_ip) noexcept {
-        state_.writer.bytes = bytes;
-        state_.writer.last_ip = last_ip;
-    }
+    /// Sets the last IP of earlier packets. TraceEn must be 0. Source: GEN-011.
+    constexpr void set_last_ip(uint64_t ip) noexcept { state_.writer.last_ip = ip; }
 
     /// Stores up to `max_bytes` bytes of the buffer, independently of the options.
     template <memory_port Memory>

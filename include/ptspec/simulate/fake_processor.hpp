@@ -169,10 +169,8 @@ public:
     constexpr void conceal(engine::vmx_concealment const& concealment) noexcept {
         unit_.conceal(concealment);
     }
-    /// Sets the bytes that were generated before, as of `engine::trace_unit`.
-    constexpr void set_generated(uint64_t bytes, uint64_t last_ip) noexcept {
-        unit_.set_generated(bytes, last_ip);
-    }
+    /// Sets the last IP of earlier packets, as of `engine::trace_unit`.
+    constexpr void set_last_ip(uint64_t ip) noexcept { unit_.set_last_ip(ip); }
     constexpr auto xsaves() noexcept -> engine::xsaves_result {
         return run([&](auto& memory) {
             return unit_.xsaves(unit_.ip(), unit_.ip() + xsaves_bytes, memory);

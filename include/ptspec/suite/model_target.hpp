@@ -109,13 +109,12 @@ public:
     static constexpr uint64_t given_address = 0x10'0000;
     static constexpr uint64_t cr3_value = 0x5A'5C3F'1000;
 
-    /// Where the snippets are, CR3, the time-stamp counter at first, the number of bytes of trace
-    /// that were generated before, and their last IP.
+    /// Where the snippets are, CR3, the time-stamp counter at first, and the last IP of earlier
+    /// packets.
     struct surroundings {
         uint64_t code = code_address;
         uint64_t cr3 = cr3_value;
         uint64_t tsc = 1'000'000;
-        uint64_t generated = 0;
         uint64_t last_ip = 0;
     };
 
@@ -131,7 +130,7 @@ public:
           around_{around},
           cpu_{caps_, memory_, {.cr3 = around.cr3}, around.code, options} {
         (void)cpu_.write(lvt::address, pmi_vector);
-        cpu_.set_generated(around.generated, around.last_ip);
+        cpu_.set_last_ip(around.last_ip);
         // Long enough for an edge of the crystal clock, which a TMA reports.
         clock_.tsc = around.tsc - 9 * model_clock::cycles_of_step;
         for (unsigned i = 0; i < 8; ++i) { tick(); }

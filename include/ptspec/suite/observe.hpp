@@ -49,7 +49,7 @@ template <target T>
     found.differing = search.differing();
     auto row = search.row();
     if (seen.lag_is_known()) {
-        row.options.msrs_lag = seen.lags();
+        row.msrs_lag = seen.lags();
         found.seen.add("msrs_lag");
     }
     // The nearest kind, and what is not seen as it has it, unless bytes change together.
@@ -59,20 +59,19 @@ template <target T>
         auto const kind = i == 0 ? by_model : engine::model_kinds[i - 1].which;
         auto options = engine::options_of(caps, kind);
         unsigned differences = 0;
-        engine::for_each_option(row.options,
-                                [&](text name, auto const& member, uint64_t, uint64_t) {
-                                    if (!found.seen.has(name)) { return; }
-                                    auto const value = static_cast<uint64_t>(member);
-                                    differences += detail::value_of(options, name).value != value;
-                                    detail::set_value(options, name, value);
-                                });
+        engine::for_each_option(row, [&](text name, auto const& member, uint64_t, uint64_t) {
+            if (!found.seen.has(name)) { return; }
+            auto const value = static_cast<uint64_t>(member);
+            differences += detail::value_of(options, name).value != value;
+            detail::set_value(options, name, value);
+        });
         if (differences >= least) { continue; }
         least = differences;
         found.nearest = kind;
-        nearest.options = options;
+        nearest = options;
     }
     search.set_row(nearest);
-    found.options = search.differing() == found.differing ? nearest.options : row.options;
+    found.options = search.differing() == found.differing ? nearest : row;
     return found;
 }
 

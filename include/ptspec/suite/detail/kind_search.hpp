@@ -96,7 +96,7 @@ constexpr void set_value(engine::model_options& options, text name, uint64_t val
 class kind_search {
 public:
     constexpr kind_search(target_traces const& seen, engine::model_options const& first) noexcept
-        : seen_{seen}, row_{first, 0} {}
+        : seen_{seen}, row_{first} {}
 
     /// Finds the row. Where a stage has no values, the most similar ones stay, and its options are
     /// `undetermined`.
@@ -115,8 +115,10 @@ public:
             first = best_stage_ + 1;
         }
     }
-    [[nodiscard]] constexpr auto row() const noexcept -> model_row const& { return row_; }
-    constexpr void set_row(model_row const& row) noexcept { row_ = row; }
+    [[nodiscard]] constexpr auto row() const noexcept -> engine::model_options const& {
+        return row_;
+    }
+    constexpr void set_row(engine::model_options const& row) noexcept { row_ = row; }
     [[nodiscard]] constexpr auto undetermined() const noexcept -> option_set {
         return undetermined_;
     }
@@ -142,7 +144,7 @@ public:
 
 private:
     /// The most runs of models between two options that are given up.
-    static constexpr unsigned max_runs = 20'000;
+    static constexpr unsigned max_runs = 60'000;
     /// The most places of PSBs that are compared with steps between them.
     static constexpr unsigned max_places = 10'000'000;
     static constexpr unsigned max_step = 8192;
@@ -191,8 +193,7 @@ private:
         if (kind_stages[stage].by != shown_by::psbs) { return try_values(stage, 0); }
         // It is not known that PacketByteCnt of processors whose PSBs come at steps is the model's.
         for (bool const with_counts : few{true, false}) {
-            for (auto const how :
-                 few{steps::likely, steps::all, steps::likely_anywhere, steps::all_anywhere}) {
+            for (auto const how : few{steps::likely, steps::all}) {
                 tried_ = how;
                 with_counts_ = with_counts;
                 // Each way may take half of what is left.
@@ -211,20 +212,19 @@ private:
     [[nodiscard]] constexpr auto try_values(unsigned number, unsigned option) noexcept -> bool {
         auto const& stage = kind_stages[number];
         bool const is_last = option == kind_stage::max_options || stage.options[option].size() == 0;
-        if (is_last && stage.by == shown_by::all_packets) { return try_phases(number); }
         if (is_last) { return take(number); }
         auto const name = stage.options[option];
         if (name == "psb_step") { return try_steps(number, option); }
-        auto const old = value_of(row_.options, name);
+        auto const old = value_of(row_, name);
         if (may_be(name, old.value) && try_values(number, option + 1)) { return true; }
         // 0, then the highest first: a divisor of `end_alignment` may have the same bytes.
         for (uint64_t i = 0; i <= old.most - old.least && left_ != 0; ++i) {
             uint64_t const value = i == 0 ? old.least : old.most - i + 1;
             if (value == old.value || !may_be(name, value)) { continue; }
-            set_value(row_.options, name, value);
+            set_value(row_, name, value);
             if (try_values(number, option + 1)) { return true; }
         }
-        set_value(row_.options, name, old.value);
+        set_value(row_, name, old.value);
         return false;
     }
     /// Takes the row for a stage if the bytes are equal, and solves the stages after it.
@@ -240,48 +240,20 @@ private:
     }
     [[nodiscard]] constexpr auto may_be(text name, uint64_t value) const noexcept -> bool {
         return name != "end_alignment" || value == 0 ||
-               (value != 1 && seen_.divisor_of_ends() % value == 0);
-    }
-
-    // ------------------------------------------------------------------ where bytes are aligned
-
-    /// The bytes after which the places of PADs repeat.
-    [[nodiscard]] constexpr auto period_of_pads() const noexcept -> uint64_t {
-        uint64_t period = row_.options.end_alignment == 0 ? 1 : row_.options.end_alignment;
-        while (row_.options.pads != trace::pad_policy::none && period % word_bytes != 0) {
-            period *= 2;
-        }
-        return period;
-    }
-    /// Tries where the first trace began, since a target may have generated any number of bytes.
-    [[nodiscard]] constexpr auto try_phases(unsigned number) noexcept -> bool {
-        uint64_t const old = row_.generated;
-        uint64_t const end = row_.options.end_alignment == 0 ? 1 : row_.options.end_alignment;
-        uint64_t const past = seen_[0].generated % end;
-        for (uint64_t at = (end - past) % end; at < period_of_pads(); at += end) {
-            row_.generated = at;
-            if (take(number)) { return true; }
-        }
-        row_.generated = old;
-        return false;
+               (value != 1 && seen_.divisor_of_sizes() % value == 0);
     }
 
     // ------------------------------------------------------------------ PSBs at steps
 
-    /// How steps are tried: likely ones or the others; and where steps begin: as PADs show, or
-    /// anywhere.
-    enum class steps : uint8_t { likely, all, likely_anywhere, all_anywhere };
+    /// Which steps are tried: likely ones or the others.
+    enum class steps : uint8_t { likely, all };
 
     [[nodiscard]] constexpr auto try_steps(unsigned number, unsigned option) noexcept -> bool {
         auto const old = row_;
-        bool const is_all = tried_ == steps::all || tried_ == steps::all_anywhere;
-        bool const is_anywhere = tried_ >= steps::likely_anywhere;
         for (unsigned step = 1; step <= max_step && left_ != 0 && places_left_ != 0; ++step) {
-            if (is_likely(step) == is_all) { continue; }
-            row_.options.psb_step = static_cast<uint16_t>(step);
-            bool const is_done = is_anywhere ? try_step_phases(number, option)
-                                             : step_fits() && try_values(number, option + 1);
-            if (is_done) { return true; }
+            if (is_likely(step) == (tried_ == steps::all)) { continue; }
+            row_.psb_step = static_cast<uint16_t>(step);
+            if (step_fits() && try_values(number, option + 1)) { return true; }
         }
         row_ = old;
         return false;
@@ -292,47 +264,6 @@ private:
             if (kind.options.psb_step == step) { return true; }
         }
         return (step & (step - 1)) == 0;
-    }
-    /// Tries where the steps of a size begin, by the first PSB that came at one.
-    [[nodiscard]] constexpr auto try_step_phases(unsigned number, unsigned option) noexcept
-        -> bool {
-        uint64_t const old = row_.generated;
-        uint64_t const step = row_.options.psb_step;
-        auto const first = first_psb_at_step();
-        uint64_t const deferred = row_.options.defers_tips ? max_deferred : 0;
-        uint64_t const least = first.not_due > deferred ? first.not_due - deferred : 0;
-        for (uint64_t at = least + 1; at <= first.begin && step != 1 && places_left_ != 0; ++at) {
-            uint64_t const wanted = (step - at % step) % step;
-            row_.generated = wanted;
-            bool const fits = step_fits();
-            row_.generated = old;
-            for (uint64_t i = 0; fits && i < step && row_.generated % step != wanted; ++i) {
-                row_.generated += period_of_pads();
-            }
-            if (fits && row_.generated % step == wanted && try_values(number, option + 1)) {
-                return true;
-            }
-            row_.generated = old;
-        }
-        return false;
-    }
-    /// In bytes from the first one that the target generated.
-    struct due_between {
-        uint64_t not_due = 0;
-        uint64_t begin = 0;
-    };
-    [[nodiscard]] constexpr auto first_psb_at_step() const noexcept -> due_between {
-        for (unsigned i = 0; i < kind_trace_count; ++i) {
-            for (unsigned k = 0; k < kind_traces[i].runs && seen_[i].is_made; ++k) {
-                auto const& run = seen_.run_of(seen_[i], k);
-                for (unsigned p = 0; p < run.psb_count; ++p) {
-                    auto const& psb = seen_.psb(run.first_psb + p);
-                    if (psb.is_of_enable) { continue; }
-                    return {run.generated + psb.not_due, run.generated + psb.begin};
-                }
-            }
-        }
-        return {};
     }
     /// False if a PSB comes elsewhere than at its step. A PSB near the beginning of a run may be of
     /// its enabling: its place is not compared.
@@ -345,7 +276,7 @@ private:
     }
     [[nodiscard]] constexpr auto step_fits(kind_trace const& asked,
                                            target_traces::made const& trace) noexcept -> bool {
-        auto const& options = row_.options;
+        auto const& options = row_;
         bool const is_enabled = asked.how != traced_with::no_context;
         uint64_t const step = options.psb_step;
         uint64_t const period = uint64_t{2048} << asked.psb_freq;
@@ -356,13 +287,12 @@ private:
             --places_left_;
             auto const& run = seen_.run_of(trace, i);
             // Bytes are counted from the beginning of the run.
-            uint64_t const start = run.generated + row_.generated;
             uint64_t const count = asked.sets_count ? asked.count_before(i)
                                    : i == 0         ? 0
                                                     : seen_.run_of(trace, i - 1).count;
             auto from = -static_cast<int64_t>(count);  // the period began
             auto const due = [&] {
-                uint64_t const over = (start + static_cast<uint64_t>(from) + period) % step;
+                uint64_t const over = (static_cast<uint64_t>(from) + period) % step;
                 return from + static_cast<int64_t>(period + (over != 0 ? step - over : 0));
             };
             for (unsigned k = 0; k < run.psb_count; ++k) {
@@ -389,12 +319,12 @@ private:
     [[nodiscard]] constexpr auto is_visible(kind_stage const& stage, text name) noexcept -> bool {
         constexpr uint64_t few_values = 8;
         auto const kept = row_;
-        auto const old = value_of(row_.options, name);
+        auto const old = value_of(row_, name);
         bool const is_number = old.most - old.least > few_values;
         bool is_seen = false;
         auto const look = [&](uint64_t value) {
             if (is_seen || value == old.value || value < old.least || value > old.most) { return; }
-            set_value(row_.options, name, value);
+            set_value(row_, name, value);
             is_seen = !agrees(stage);
             row_ = kept;
         };
@@ -408,18 +338,16 @@ private:
         return is_seen;
     }
 
-    static constexpr uint64_t word_bytes = 8;
-
     target_traces const& seen_;
     steps tried_ = steps::likely;
     bool with_counts_ = true;
-    model_row row_;
+    engine::model_options row_;
     option_set undetermined_{};
     unsigned left_ = 0;  ///< runs of models
     unsigned places_left_ = 0;
     unsigned best_stage_ = 0;
     unsigned best_runs_ = 0;
-    model_row best_{};
+    engine::model_options best_{};
 };
 
 }  // namespace ptspec::suite::detail

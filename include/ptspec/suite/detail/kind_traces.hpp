@@ -52,9 +52,9 @@ struct kind_trace {
     /// PacketByteCnt before a run if it is set. A PSB without steps is due some bytes after the
     /// beginning, or was due before: then it comes at once if a step has begun since.
     [[nodiscard]] static constexpr auto count_before(unsigned run) noexcept -> uint64_t {
-        constexpr unsigned due_before[] = {0,   658,  20,  690,  60,  770,  120, 950,
-                                           200, 1250, 330, 1650, 500, 2450, 10,  3650};
-        return 1398 + due_before[run % 16] + 7 * uint64_t{run} % 64;
+        constexpr unsigned due_before[] = {490, 528,  440, 560,  390, 640,  340, 820,
+                                           280, 1120, 210, 1520, 120, 2320, 0,   3520};
+        return 1528 + due_before[run % 16] + 7 * uint64_t{run} % 64;
     }
 };
 
@@ -166,13 +166,6 @@ struct psb_place {
 /// What is compared: packets without PADs, all bytes, or all bytes and PacketByteCnt.
 enum class compared_by : uint8_t { packets, bytes, counts };
 
-/// The options of a model, and the bytes that it generated before the first trace beyond those that
-/// the target is known to have generated.
-struct model_row {
-    engine::model_options options{};
-    uint64_t generated = 0;
-};
-
 /// The traces of a target.
 class target_traces {
 public:
@@ -180,18 +173,16 @@ public:
         uint64_t bytes = 0;         ///< the digest
         uint64_t without_pads = 0;  ///< the digest without PADs
         unsigned size = 0;
-        unsigned count = 0;      ///< PacketByteCnt after it
-        uint64_t generated = 0;  ///< bytes before it
+        unsigned count = 0;  ///< PacketByteCnt after it
         unsigned first_psb = 0;
         unsigned psb_count = 0;  ///< 0 in a trace of few runs
     };
     struct made {
         bool is_made = false;
         unsigned first_run = 0;
-        uint64_t address = 0;    ///< of the snippet
-        uint64_t tsc = 0;        ///< before the first run
-        uint64_t generated = 0;  ///< bytes before the first run
-        uint64_t last_ip = 0;    ///< before the first run
+        uint64_t address = 0;  ///< of the snippet
+        uint64_t tsc = 0;      ///< before the first run
+        uint64_t last_ip = 0;  ///< before the first run
     };
 
     /// Traces the snippets on a target.
@@ -206,11 +197,9 @@ public:
         any_ratio_ = !on.can(ability::model_time);
         usual_ = on.usual_ctl();
         cr3_ = on.cr3();
-        // The first trace ends where `end_alignment` says.
         if (on.trace(snippets::nothing, usual_).has_run) {
             run first;
             read(on.bytes().view(), kind_traces[0], first);
-            generated_ = on.bytes().count;
         }
         for (unsigned i = 0; i < kind_trace_count && !has_problem(on); ++i) { make(on, i); }
         if (!has_problem(on)) { ask_for_lag(on); }
@@ -239,35 +228,32 @@ public:
     [[nodiscard]] constexpr auto psb(unsigned number) const noexcept -> psb_place const& {
         return psbs_[number];
     }
-    /// A common divisor of the distances between the ends of runs that cleared TraceEn.
-    [[nodiscard]] constexpr auto divisor_of_ends() const noexcept -> uint64_t { return divisor_; }
+    /// A common divisor of the sizes of runs that cleared TraceEn.
+    [[nodiscard]] constexpr auto divisor_of_sizes() const noexcept -> uint64_t { return divisor_; }
     /// True if `lags` says whether the output MSRs lag.
     [[nodiscard]] constexpr auto lag_is_known() const noexcept -> bool { return lag_is_known_; }
     [[nodiscard]] constexpr auto lags() const noexcept -> bool { return lags_; }
 
     /// The number of runs of a trace in which the model has the bytes of the target, before the
     /// first one in which it has others.
-    [[nodiscard]] constexpr auto agreeing_runs(unsigned number, model_row const& row,
+    [[nodiscard]] constexpr auto agreeing_runs(unsigned number, engine::model_options const& row,
                                                compared_by what) const noexcept -> unsigned {
         bool const with_pads = what != compared_by::packets;
         auto const& asked = kind_traces[number];
         auto const& seen = all_[number];
-        auto options = row.options;
+        auto options = row;
         if (!with_pads) {
             options.pads = trace::pad_policy::none;
             options.end_alignment = 0;
         }
         uint8_t pages[model_pages * given_memory::page_bytes] = {};
-        model_target model{caps_,
-                           options,
-                           pages,
-                           model_pages,
-                           defect::none,
-                           {.code = seen.address,
-                            .cr3 = cr3_,
-                            .tsc = seen.tsc,
-                            .generated = seen.generated + row.generated,
-                            .last_ip = seen.last_ip}};
+        model_target model{
+            caps_,
+            options,
+            pages,
+            model_pages,
+            defect::none,
+            {.code = seen.address, .cr3 = cr3_, .tsc = seen.tsc, .last_ip = seen.last_ip}};
         auto const with = ctl_of(asked, usual_);
         uint64_t count = 0;
         for (unsigned i = 0; i < asked.runs; ++i) {
@@ -315,7 +301,6 @@ private:
         if (!is_possible(on, asked, with)) { return; }
         auto& one = all_[number];
         one.address = on.address_of(*asked.code);
-        one.generated = generated_;
         one.last_ip = last_ip_;
         one.first_run = run_count_;
         auto const range = range_of(asked);
@@ -344,18 +329,14 @@ private:
                 .without_pads = digest(bytes, false, any_ratio_),
                 .size = static_cast<unsigned>(bytes.size()),
                 .count = static_cast<unsigned>(after.get<status::PacketByteCnt>()),
-                .generated = generated_,
                 .first_psb = psb_count_};
         read(bytes, asked, last);
-        generated_ += bytes.size();
-        since_aligned_ += bytes.size();
         if (after.get<status::Stopped>()) { return; }
-        for (uint64_t rest = since_aligned_; rest != 0;) {
+        for (uint64_t rest = bytes.size(); rest != 0;) {
             uint64_t const next = divisor_ % rest;
             divisor_ = rest;
             rest = next;
         }
-        since_aligned_ = 0;
     }
     /// Reads the last IP of a run, and where its PSB+ are.
     constexpr void read(byte_view bytes, kind_trace const& asked, run& to) noexcept {
@@ -439,9 +420,7 @@ private:
     bool lags_ = false;
     finding problem_{};
     uint64_t divisor_ = 0;
-    uint64_t generated_ = 0;
     uint64_t last_ip_ = 0;
-    uint64_t since_aligned_ = 0;  ///< bytes since a run cleared TraceEn
     made all_[kind_trace_count] = {};
     run runs_[count_of_runs()] = {};
     unsigned run_count_ = 0;
