@@ -24748,12 +24748,8 @@ public:
     }
     /// Sets the clocks without timing packets for the time between.
     constexpr void set_clocks(clocks const& clocks) noexcept { state_.clocks = clocks; }
-    /// Sets how many bytes were generated before, which align PADs and the steps of PSBs, and their
-    /// last IP. TraceEn must be 0. Source: GEN-010..012.
-    constexpr void set_generated(uint64_t bytes, uint64_t last_ip) noexcept {
-        state_.writer.bytes = bytes;
-        state_.writer.last_ip = last_ip;
-    }
+    /// Sets the last IP of earlier packets. TraceEn must be 0. Source: GEN-011.
+    constexpr void set_last_ip(uint64_t ip) noexcept { state_.writer.last_ip = ip; }
 
     /// Stores up to `max_bytes` bytes of the buffer, independently of the options.
     template <memory_port Memory>
@@ -34657,10 +34653,8 @@ public:
     constexpr void conceal(engine::vmx_concealment const& concealment) noexcept {
         unit_.conceal(concealment);
     }
-    /// Sets the bytes that were generated before, as of `engine::trace_unit`.
-    constexpr void set_generated(uint64_t bytes, uint64_t last_ip) noexcept {
-        unit_.set_generated(bytes, last_ip);
-    }
+    /// Sets the last IP of earlier packets, as of `engine::trace_unit`.
+    constexpr void set_last_ip(uint64_t ip) noexcept { unit_.set_last_ip(ip); }
     constexpr auto xsaves() noexcept -> engine::xsaves_result {
         return run([&](auto& memory) {
             return unit_.xsaves(unit_.ip(), unit_.ip() + xsaves_bytes, memory);
