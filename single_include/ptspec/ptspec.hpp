@@ -12910,6 +12910,16 @@ concept skips_packets = !ignores<Visitor, detail::skip_name> &&
 
 namespace detail {
 
+/// A PSB+ that a visitor took whole.
+struct taken_psb_plus {
+    size_t size = 0;         ///< in bytes; 0: the visitor needs the packets
+    uint64_t last_ip = 0;    ///< LastIP after it
+    bool continues = false;  ///< the visitor does not stop
+};
+/// The visitor may take a whole PSB+ in place of its packets.
+template <class Visitor>
+concept takes_whole_psb_plus = requires { requires Visitor::takes_whole_psb_plus; };
+
 struct pads_name {
     int pads;
     template <class Type>
@@ -15105,71 +15115,6 @@ constexpr auto updated_ip(ip_update update, uint64_t payload, uint64_t last_ip) 
 
 }  // namespace ptspec::trace::detail
 
-// ---- ptspec/trace/detail/whole_psb_plus.hpp ----
-
-namespace ptspec::trace::detail {
-
-/// A PSB+ that was read in one pass.
-struct whole_psb_plus {
-    size_t size = 0;      ///< in bytes; 0: it was not read
-    uint64_t end_at = 0;  ///< the offset of its PSBEND
-    psb_plus status{};
-};
-
-/// Whether a visitor has taken a PSB+.
-enum class taken : uint8_t {
-    no,  ///< it needs the packets
-    yes,
-    and_stops,  ///< yes, and it stops
-};
-
-/// The visitor may take a whole PSB+ in place of its packets.
-template <class Visitor>
-concept takes_whole_psb_plus = requires(Visitor& visitor, whole_psb_plus const& one) {
-    { visitor.take(one) } -> same_as<taken>;
-};
-
-/// Reads the PSB+ at `bytes`, at `offset` of the trace. Does not read one that does not end in the
-/// first `room` bytes, or that has CYC, MNT, two packets of one kind, or what no PSB+ has. From
-/// each of the first `room` bytes on, 16 bytes are readable.
-template <class Packets>
-constexpr auto read_whole_psb_plus(uint8_t const* bytes, size_t room, uint64_t offset,
-                                   bool strict) noexcept -> whole_psb_plus {
-    using packet::kind;
-    constexpr packet::kind_set once = packet::kinds_of(kind::tsc, kind::tma, kind::cbr, kind::pip,
-                                                       kind::vmcs, kind::mode_exec, kind::mode_tsx,
-                                                       kind::fup);
-    whole_psb_plus found;
-    found.status.begin(offset);
-    for (size_t place = packet::psb::max_bytes; place < room;) {
-        uint8_t const* const at = bytes + place;
-        if (*at == pad_opcode) {
-            place += 1;
-            continue;
-        }
-        size_t const row = row_at<Packets>(at, strict);
-        unsigned const length = opcode_infos<Packets>.length[row];
-        auto const id = opcode_infos<Packets>.kind[row];
-        if (length == 0) { break; }
-        if (id == kind::psbend) {
-            found.end_at = offset + place;
-            found.size = place + length;
-            break;
-        }
-        bool const is_fup_without_ip = id == kind::fup && length == 1;
-        if (!once.has(id) || found.status.has(id) || is_fup_without_ip) { break; }
-        wide_bits const mask = first_bytes_mask(length);
-        uint64_t const ip = updated_ip(ip_update_of(opcode_infos<Packets>.form[row]),
-                                       load_le64(at + 1), 0);
-        found.status.add({id, {load_le64(at) & mask.low, load_le64(at + 8) & mask.high}, length},
-                         {offset + place, ip, length});
-        place += length;
-    }
-    return found;
-}
-
-}  // namespace ptspec::trace::detail
-
 // ---- ptspec/trace/detail/decode_loop.hpp ----
 
 /// The fast path that decodes most packets of a trace. `packet::decode` decodes the others.
@@ -15334,13 +15279,12 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
                                                load_le64(data + place + 1), last_ip);
                 if constexpr (takes_whole_psb_plus<Visitor>) {
                     if (opcode_infos<Packets>.kind[row] == kind::psb) [[unlikely]] {
-                        auto const whole = read_whole_psb_plus<Packets>(data + place, until - place,
-                                                                        here.offset, strict);
-                        auto const result = whole.size == 0 ? taken::no : visitor.take(whole);
-                        if (result != taken::no) {
+                        auto const whole = visitor.template take_psb_plus<Packets>(
+                            data + place, until - place, here.offset, strict);
+                        if (whole.size != 0) {
                             place += whole.size;
-                            last_ip = whole.status.has_ip ? whole.status.ip : 0;
-                            keep_going = result == taken::yes;
+                            last_ip = whole.last_ip;
+                            keep_going = whole.continues;
                             if (keep_going) { continue; }
                             break;
                         }
@@ -17763,6 +17707,58 @@ constexpr void add_item(State& s, item const& got) noexcept {
 
 }  // namespace ptspec::trace::detail
 
+// ---- ptspec/trace/detail/whole_psb_plus.hpp ----
+
+namespace ptspec::trace::detail {
+
+/// A PSB+ that was read in one pass.
+struct whole_psb_plus {
+    size_t size = 0;      ///< in bytes; 0: it was not read
+    uint64_t end_at = 0;  ///< the offset of its PSBEND
+    psb_plus status{};
+};
+
+/// Reads the PSB+ at `bytes`, at `offset` of the trace. Does not read one that does not end in the
+/// first `room` bytes, or that has CYC, MNT, two packets of one kind, or what no PSB+ has. From
+/// each of the first `room` bytes on, 16 bytes are readable.
+template <class Packets>
+constexpr auto read_whole_psb_plus(uint8_t const* bytes, size_t room, uint64_t offset,
+                                   bool strict) noexcept -> whole_psb_plus {
+    using packet::kind;
+    constexpr packet::kind_set once = packet::kinds_of(kind::tsc, kind::tma, kind::cbr, kind::pip,
+                                                       kind::vmcs, kind::mode_exec, kind::mode_tsx,
+                                                       kind::fup);
+    whole_psb_plus found;
+    found.status.begin(offset);
+    for (size_t place = packet::psb::max_bytes; place < room;) {
+        uint8_t const* const at = bytes + place;
+        if (*at == pad_opcode) {
+            place += 1;
+            continue;
+        }
+        size_t const row = row_at<Packets>(at, strict);
+        unsigned const length = opcode_infos<Packets>.length[row];
+        auto const id = opcode_infos<Packets>.kind[row];
+        if (length == 0) { break; }
+        if (id == kind::psbend) {
+            found.end_at = offset + place;
+            found.size = place + length;
+            break;
+        }
+        bool const is_fup_without_ip = id == kind::fup && length == 1;
+        if (!once.has(id) || found.status.has(id) || is_fup_without_ip) { break; }
+        wide_bits const mask = first_bytes_mask(length);
+        uint64_t const ip = updated_ip(ip_update_of(opcode_infos<Packets>.form[row]),
+                                       load_le64(at + 1), 0);
+        found.status.add({id, {load_le64(at) & mask.low, load_le64(at + 8) & mask.high}, length},
+                         {offset + place, ip, length});
+        place += length;
+    }
+    return found;
+}
+
+}  // namespace ptspec::trace::detail
+
 // ---- ptspec/trace/detail/event_visitor.hpp ----
 
 namespace ptspec::trace::detail {
@@ -17927,15 +17923,17 @@ struct event_visitor {
     constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset) -> skipped_packets {
         return nothing_pending ? out.skip(bytes, room, offset, *this) : skipped_packets{};
     }
-    /// Applies a whole PSB+ to the binder, and gives it to `Out`.
-    constexpr auto take(whole_psb_plus const& read) -> taken
-        requires(Out::takes_psb_plus)
-    {
-        bool const is_simple = nothing_pending && state->quirks.bits == 0 && state->has_last_ip;
-        if (!is_simple || !out.may_take(read)) { return taken::no; }
-        if (!state->binds.try_psb_plus(read.status)) { return taken::no; }
+    static constexpr bool takes_whole_psb_plus = Out::takes_psb_plus;
+    /// Applies a whole PSB+ to the binder, and gives it to `Out`. See `read_whole_psb_plus`.
+    template <class Packets>
+    constexpr auto take_psb_plus(uint8_t const* bytes, size_t room, uint64_t offset, bool strict)
+        -> taken_psb_plus {
+        if (!nothing_pending || state->quirks.bits != 0 || !state->has_last_ip) { return {}; }
+        auto const read = read_whole_psb_plus<Packets>(bytes, room, offset, strict);
+        if (read.size == 0 || !out.may_take(read)) { return {}; }
+        if (!state->binds.try_psb_plus(read.status)) { return {}; }
         state->before = state->binds.state();
-        return out.add_psb_plus(read) ? taken::yes : taken::and_stops;
+        return {read.size, read.status.has_ip ? read.status.ip : 0, out.add_psb_plus(read)};
     }
     /// Applies a TIP.PGD to the binder. Returns false, and changes nothing, if it needs binding.
     constexpr auto end_tracing(known_ip ip) -> bool {

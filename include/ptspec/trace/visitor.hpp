@@ -50,6 +50,16 @@ concept skips_packets = !ignores<Visitor, detail::skip_name> &&
 
 namespace detail {
 
+/// A PSB+ that a visitor took whole.
+struct taken_psb_plus {
+    size_t size = 0;         ///< in bytes; 0: the visitor needs the packets
+    uint64_t last_ip = 0;    ///< LastIP after it
+    bool continues = false;  ///< the visitor does not stop
+};
+/// The visitor may take a whole PSB+ in place of its packets.
+template <class Visitor>
+concept takes_whole_psb_plus = requires { requires Visitor::takes_whole_psb_plus; };
+
 struct pads_name {
     int pads;
     template <class Type>

@@ -146,8 +146,9 @@ inline constexpr unsigned kind_trace_count = sizeof kind_traces / sizeof kind_tr
         bool const is_packet = one.what == trace::item_type::packet;
         if (is_packet && one.packet.kind() == packet::kind::pad && !with_pads) { continue; }
         bool const is_cbr = is_packet && one.packet.kind() == packet::kind::cbr && any_ratio;
+        uint64_t const begin = one.offset;
         for (unsigned i = 0; i < one.length; ++i) {
-            add(is_cbr && i == ratio_at ? uint8_t{0} : bytes[one.offset + i]);
+            add(is_cbr && i == ratio_at ? uint8_t{0} : bytes[static_cast<size_t>(begin) + i]);
         }
     }
     return sum;
@@ -408,8 +409,9 @@ private:
         (void)model.execute(*asked.code, with.with(ctl::TraceEn{true}).raw, with.raw);
         count = model.read(status::address).value;
         auto const last = pointers{model.read(pointers::address).value};
-        auto const size = static_cast<size_t>(last.get<pointers::OutputOffset>());
-        return byte_view{pages + given_memory::page_bytes, given_memory::page_bytes}.first(size);
+        uint64_t const size = last.get<pointers::OutputOffset>();
+        return byte_view{pages + given_memory::page_bytes, given_memory::page_bytes}.first(
+            static_cast<size_t>(size));
     }
 
     cpu::capabilities const& caps_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/trace/detail/whole_psb_plus.hpp>
+#include <ptspec/trace/detail/ip_update.hpp>
 #include <ptspec/trace/visitor.hpp>
 #include <ptspec/base/attribute.hpp>
 
@@ -167,13 +167,12 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
                                                load_le64(data + place + 1), last_ip);
                 if constexpr (takes_whole_psb_plus<Visitor>) {
                     if (opcode_infos<Packets>.kind[row] == kind::psb) [[unlikely]] {
-                        auto const whole = read_whole_psb_plus<Packets>(data + place, until - place,
-                                                                        here.offset, strict);
-                        auto const result = whole.size == 0 ? taken::no : visitor.take(whole);
-                        if (result != taken::no) {
+                        auto const whole = visitor.template take_psb_plus<Packets>(
+                            data + place, until - place, here.offset, strict);
+                        if (whole.size != 0) {
                             place += whole.size;
-                            last_ip = whole.status.has_ip ? whole.status.ip : 0;
-                            keep_going = result == taken::yes;
+                            last_ip = whole.last_ip;
+                            keep_going = whole.continues;
                             if (keep_going) { continue; }
                             break;
                         }

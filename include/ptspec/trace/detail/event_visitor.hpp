@@ -168,15 +168,17 @@ struct event_visitor {
     constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset) -> skipped_packets {
         return nothing_pending ? out.skip(bytes, room, offset, *this) : skipped_packets{};
     }
-    /// Applies a whole PSB+ to the binder, and gives it to `Out`.
-    constexpr auto take(whole_psb_plus const& read) -> taken
-        requires(Out::takes_psb_plus)
-    {
-        bool const is_simple = nothing_pending && state->quirks.bits == 0 && state->has_last_ip;
-        if (!is_simple || !out.may_take(read)) { return taken::no; }
-        if (!state->binds.try_psb_plus(read.status)) { return taken::no; }
+    static constexpr bool takes_whole_psb_plus = Out::takes_psb_plus;
+    /// Applies a whole PSB+ to the binder, and gives it to `Out`. See `read_whole_psb_plus`.
+    template <class Packets>
+    constexpr auto take_psb_plus(uint8_t const* bytes, size_t room, uint64_t offset, bool strict)
+        -> taken_psb_plus {
+        if (!nothing_pending || state->quirks.bits != 0 || !state->has_last_ip) { return {}; }
+        auto const read = read_whole_psb_plus<Packets>(bytes, room, offset, strict);
+        if (read.size == 0 || !out.may_take(read)) { return {}; }
+        if (!state->binds.try_psb_plus(read.status)) { return {}; }
         state->before = state->binds.state();
-        return out.add_psb_plus(read) ? taken::yes : taken::and_stops;
+        return {read.size, read.status.has_ip ? read.status.ip : 0, out.add_psb_plus(read)};
     }
     /// Applies a TIP.PGD to the binder. Returns false, and changes nothing, if it needs binding.
     constexpr auto end_tracing(known_ip ip) -> bool {

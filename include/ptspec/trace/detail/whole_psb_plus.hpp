@@ -13,19 +13,6 @@ struct whole_psb_plus {
     psb_plus status{};
 };
 
-/// Whether a visitor has taken a PSB+.
-enum class taken : uint8_t {
-    no,  ///< it needs the packets
-    yes,
-    and_stops,  ///< yes, and it stops
-};
-
-/// The visitor may take a whole PSB+ in place of its packets.
-template <class Visitor>
-concept takes_whole_psb_plus = requires(Visitor& visitor, whole_psb_plus const& one) {
-    { visitor.take(one) } -> same_as<taken>;
-};
-
 /// Reads the PSB+ at `bytes`, at `offset` of the trace. Does not read one that does not end in the
 /// first `room` bytes, or that has CYC, MNT, two packets of one kind, or what no PSB+ has. From
 /// each of the first `room` bytes on, 16 bytes are readable.
