@@ -14,6 +14,7 @@ namespace {
 /// Counts calls.
 struct calls {
     static constexpr bool skips_packets = true;
+    static constexpr bool takes_psb_plus = false;
 
     unsigned tnts = 0;
     unsigned tips = 0;
