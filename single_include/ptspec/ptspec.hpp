@@ -17930,10 +17930,11 @@ struct event_visitor {
         -> taken_psb_plus {
         if (!nothing_pending || state->quirks.bits != 0 || !state->has_last_ip) { return {}; }
         auto const read = read_whole_psb_plus<Packets>(bytes, room, offset, strict);
-        if (read.size == 0 || !out.may_take(read)) { return {}; }
+        if (read.size == 0 || !out.may_take(read.status, read.end_at)) { return {}; }
         if (!state->binds.try_psb_plus(read.status)) { return {}; }
         state->before = state->binds.state();
-        return {read.size, read.status.has_ip ? read.status.ip : 0, out.add_psb_plus(read)};
+        return {read.size, read.status.has_ip ? read.status.ip : 0,
+                out.add_psb_plus(read.status, read.end_at)};
     }
     /// Applies a TIP.PGD to the binder. Returns false, and changes nothing, if it needs binding.
     constexpr auto end_tracing(known_ip ip) -> bool {
@@ -30328,6 +30329,14 @@ struct walk_state {
     trace::time when{};
     uint64_t offset = 0;    ///< of the packet, in bytes from the start of the trace
     unsigned branches = 0;  ///< the number of branches of this TNT that were walked
+
+    /// True if a PSB+ says nothing new of the address space.
+    [[nodiscard]] constexpr auto agrees_with(trace::psb_plus const& read) const noexcept -> bool {
+        auto after = state;
+        if (read.has(packet::kind::pip)) { after.take(read.pip); }
+        if (read.has(packet::kind::vmcs)) { after.take(read.vmcs); }
+        return after == state && !has_lost_packets;
+    }
 };
 
 /// Where the number of the address space may change: where a PIP applies, also at each packet, or
@@ -32892,8 +32901,9 @@ public:
     static constexpr unsigned max_blocks = 4096;
 
     constexpr explicit loop_guard(uint64_t ip) noexcept : mark_{ip} {}
-    /// Called after each block, with the IP that follows. True if the walk ends here.
-    constexpr auto ends(bool jumps, uint64_t ip) noexcept -> bool {
+    /// Called after each block, with the IP that follows. True if the walk ends here. A reference:
+    /// the block that computes `jumps` may set the IP.
+    constexpr auto ends(bool jumps, uint64_t const& ip) noexcept -> bool {
         if (++blocks_ == max_blocks) { return true; }
         if (!jumps) { return false; }
         if (ip == mark_) { return true; }
@@ -33293,13 +33303,7 @@ public:
     constexpr void set_vmcs(packet::vmcs const& packet) noexcept { walked_.state.take(packet); }
     /// False if a PSB+ may change the address space.
     [[nodiscard]] constexpr auto agrees_with(trace::psb_plus const& read) const noexcept -> bool {
-        if constexpr (has_spaces<Code>) {
-            auto after = walked_.state;
-            if (read.has(packet::kind::pip)) { after.take(read.pip); }
-            if (read.has(packet::kind::vmcs)) { after.take(read.vmcs); }
-            return after == walked_.state && !walked_.has_lost_packets && !has_paging_;
-        }
-        return true;
+        return !has_spaces<Code> || (walked_.agrees_with(read) && !has_paging_);
     }
     /// The address space changes here if a PIP came before.
     constexpr void settle_paging() {
@@ -33308,8 +33312,6 @@ public:
         walked_.state.take(paging_);
         update_space();
     }
-
-    // --------------------------------------------------------------------------- packets
 
     /// A TNT. For sinks that take paths, its branches are collected with the branches of the next
     /// TNTs, and walked by `flush`.
@@ -33437,8 +33439,7 @@ public:
             if (at == nullptr) { return lose_code(); }
             if (at->branch > branch_kind::direct) { return true; }
             bool const is_it = at->kind == kind;
-            bool const jumps = pass(*at, sink);
-            if (loop.ends(jumps, ip_)) { return lose(gap_reason::endless_loop); }
+            if (loop.ends(pass(*at, sink), ip_)) { return lose(gap_reason::endless_loop); }
             if (is_it) { return true; }
         }
     }
@@ -33531,8 +33532,6 @@ private:
     constexpr void find_slot() noexcept {
         if (slot_ == no_slot) { slot_ = blocks_.cache().slot_of(ip_); }
     }
-    // --------------------------------------------------------------------------- blocks
-
     /// The block at the current IP; nullptr if there is none: then call `lose_code`.
     [[nodiscard]] constexpr auto here() -> block const* {
         return blocks_.at(slot_, {ip_, space_, width_});
@@ -33586,8 +33585,7 @@ private:
             at = here();
             if (at == nullptr) { return lose_code() ? walked::lost : walked::missing; }
             if (at->branch > branch_kind::direct) { break; }
-            bool const jumps = pass(*at, sink);
-            if (loop.ends(jumps, ip_)) { return lose_at(gap_reason::endless_loop); }
+            if (loop.ends(pass(*at, sink), ip_)) { return lose_at(gap_reason::endless_loop); }
         }
         bool const is_taken = (left_.bits >> (left_.count - 1) & 1) != 0;
         if (at->branch == branch_kind::conditional) {
@@ -33719,8 +33717,7 @@ private:
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }
             if (at->branch <= branch_kind::direct) {
-                bool const jumps = pass(*at, sink);
-                if (loop.ends(jumps, ip_)) { return lose(gap_reason::endless_loop); }
+                if (loop.ends(pass(*at, sink), ip_)) { return lose(gap_reason::endless_loop); }
                 continue;
             }
             bool const returns = at->branch == branch_kind::near_return;
@@ -33762,8 +33759,7 @@ private:
                 return lose(gap_reason::wrong_turn);
             }
             if (!ends) {
-                bool const jumps = pass(*at, sink);
-                if (loop.ends(jumps, ip_)) { return lose(gap_reason::endless_loop); }
+                if (loop.ends(pass(*at, sink), ip_)) { return lose(gap_reason::endless_loop); }
                 continue;
             }
             report(*at, sink);
@@ -33895,18 +33891,18 @@ struct event_walk {
     }
     /// True if a whole PSB+ can be taken in place of its events. Walks over the branches before it.
     template <class Sink>
-    constexpr auto may_take(trace::detail::whole_psb_plus const& read, Sink& sink) -> bool {
+    constexpr auto may_take(trace::psb_plus const& read, uint64_t end_at, Sink& sink) -> bool {
         walk.end_skipping();
-        return read.end_at < until && walk.agrees_with(read.status) && walk.flush(sink);
+        return end_at < until && walk.agrees_with(read) && walk.flush(sink);
     }
     /// Applies a whole PSB+. Returns false if code is missing: then `proceed` continues.
     template <class Sink>
-    constexpr auto add_psb_plus(trace::detail::whole_psb_plus const& read, Sink& sink) -> bool {
-        auto const& status = read.status;
+    constexpr auto add_psb_plus(trace::psb_plus const& status, uint64_t end_at, Sink& sink)
+        -> bool {
         set_event({.what = trace::event_type::psb,
                    .enabled = status.has_ip ? trace::tracing::on : trace::tracing::off,
                    .has_ip = status.has_ip,
-                   .offset = read.end_at,
+                   .offset = end_at,
                    .ip = status.has_ip ? status.ip : 0});
         if (status.has(packet::kind::mode_exec)) {
             walk.set_width(status.mode_exec);
@@ -34175,11 +34171,11 @@ struct branch_walk {
     }
 
     /// True if a PSB+ can be taken whole.
-    constexpr auto may_take(trace::detail::whole_psb_plus const& read) -> bool {
-        return to->may_take(read, *sink);
+    constexpr auto may_take(trace::psb_plus const& read, uint64_t end_at) -> bool {
+        return to->may_take(read, end_at, *sink);
     }
-    constexpr auto add_psb_plus(trace::detail::whole_psb_plus const& read) -> bool {
-        if (to->add_psb_plus(read, *sink)) { return true; }
+    constexpr auto add_psb_plus(trace::psb_plus const& read, uint64_t end_at) -> bool {
+        if (to->add_psb_plus(read, end_at, *sink)) { return true; }
         return stop(waiting::event);
     }
 

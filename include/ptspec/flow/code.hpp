@@ -4,6 +4,7 @@
 #include <ptspec/base/address.hpp>
 #include <ptspec/base/bytes.hpp>
 #include <ptspec/base/named_member.hpp>
+#include <ptspec/trace/psb_plus.hpp>
 #include <ptspec/trace/binding.hpp>
 #include <ptspec/trace/time.hpp>
 
@@ -30,6 +31,14 @@ struct walk_state {
     trace::time when{};
     uint64_t offset = 0;    ///< of the packet, in bytes from the start of the trace
     unsigned branches = 0;  ///< the number of branches of this TNT that were walked
+
+    /// True if a PSB+ says nothing new of the address space.
+    [[nodiscard]] constexpr auto agrees_with(trace::psb_plus const& read) const noexcept -> bool {
+        auto after = state;
+        if (read.has(packet::kind::pip)) { after.take(read.pip); }
+        if (read.has(packet::kind::vmcs)) { after.take(read.vmcs); }
+        return after == state && !has_lost_packets;
+    }
 };
 
 /// Where the number of the address space may change: where a PIP applies, also at each packet, or

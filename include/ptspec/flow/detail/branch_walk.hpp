@@ -53,11 +53,11 @@ struct branch_walk {
     }
 
     /// True if a PSB+ can be taken whole.
-    constexpr auto may_take(trace::detail::whole_psb_plus const& read) -> bool {
-        return to->may_take(read, *sink);
+    constexpr auto may_take(trace::psb_plus const& read, uint64_t end_at) -> bool {
+        return to->may_take(read, end_at, *sink);
     }
-    constexpr auto add_psb_plus(trace::detail::whole_psb_plus const& read) -> bool {
-        if (to->add_psb_plus(read, *sink)) { return true; }
+    constexpr auto add_psb_plus(trace::psb_plus const& read, uint64_t end_at) -> bool {
+        if (to->add_psb_plus(read, end_at, *sink)) { return true; }
         return stop(waiting::event);
     }
 

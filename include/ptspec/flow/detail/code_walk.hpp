@@ -128,13 +128,7 @@ public:
     constexpr void set_vmcs(packet::vmcs const& packet) noexcept { walked_.state.take(packet); }
     /// False if a PSB+ may change the address space.
     [[nodiscard]] constexpr auto agrees_with(trace::psb_plus const& read) const noexcept -> bool {
-        if constexpr (has_spaces<Code>) {
-            auto after = walked_.state;
-            if (read.has(packet::kind::pip)) { after.take(read.pip); }
-            if (read.has(packet::kind::vmcs)) { after.take(read.vmcs); }
-            return after == walked_.state && !walked_.has_lost_packets && !has_paging_;
-        }
-        return true;
+        return !has_spaces<Code> || (walked_.agrees_with(read) && !has_paging_);
     }
     /// The address space changes here if a PIP came before.
     constexpr void settle_paging() {
@@ -143,8 +137,6 @@ public:
         walked_.state.take(paging_);
         update_space();
     }
-
-    // --------------------------------------------------------------------------- packets
 
     /// A TNT. For sinks that take paths, its branches are collected with the branches of the next
     /// TNTs, and walked by `flush`.
@@ -272,8 +264,7 @@ public:
             if (at == nullptr) { return lose_code(); }
             if (at->branch > branch_kind::direct) { return true; }
             bool const is_it = at->kind == kind;
-            bool const jumps = pass(*at, sink);
-            if (loop.ends(jumps, ip_)) { return lose(gap_reason::endless_loop); }
+            if (loop.ends(pass(*at, sink), ip_)) { return lose(gap_reason::endless_loop); }
             if (is_it) { return true; }
         }
     }
@@ -366,8 +357,6 @@ private:
     constexpr void find_slot() noexcept {
         if (slot_ == no_slot) { slot_ = blocks_.cache().slot_of(ip_); }
     }
-    // --------------------------------------------------------------------------- blocks
-
     /// The block at the current IP; nullptr if there is none: then call `lose_code`.
     [[nodiscard]] constexpr auto here() -> block const* {
         return blocks_.at(slot_, {ip_, space_, width_});
@@ -421,8 +410,7 @@ private:
             at = here();
             if (at == nullptr) { return lose_code() ? walked::lost : walked::missing; }
             if (at->branch > branch_kind::direct) { break; }
-            bool const jumps = pass(*at, sink);
-            if (loop.ends(jumps, ip_)) { return lose_at(gap_reason::endless_loop); }
+            if (loop.ends(pass(*at, sink), ip_)) { return lose_at(gap_reason::endless_loop); }
         }
         bool const is_taken = (left_.bits >> (left_.count - 1) & 1) != 0;
         if (at->branch == branch_kind::conditional) {
@@ -554,8 +542,7 @@ private:
             block const* const at = here();
             if (at == nullptr) { return lose_code(); }
             if (at->branch <= branch_kind::direct) {
-                bool const jumps = pass(*at, sink);
-                if (loop.ends(jumps, ip_)) { return lose(gap_reason::endless_loop); }
+                if (loop.ends(pass(*at, sink), ip_)) { return lose(gap_reason::endless_loop); }
                 continue;
             }
             bool const returns = at->branch == branch_kind::near_return;
@@ -597,8 +584,7 @@ private:
                 return lose(gap_reason::wrong_turn);
             }
             if (!ends) {
-                bool const jumps = pass(*at, sink);
-                if (loop.ends(jumps, ip_)) { return lose(gap_reason::endless_loop); }
+                if (loop.ends(pass(*at, sink), ip_)) { return lose(gap_reason::endless_loop); }
                 continue;
             }
             report(*at, sink);

@@ -3,7 +3,7 @@
 
 #include <ptspec/flow/detail/code_walk.hpp>
 #include <ptspec/packet/kind_set.hpp>
-#include <ptspec/trace/detail/whole_psb_plus.hpp>
+#include <ptspec/trace/psb_plus.hpp>
 #include <ptspec/trace/event.hpp>
 
 namespace ptspec::flow::detail {
@@ -75,18 +75,18 @@ struct event_walk {
     }
     /// True if a whole PSB+ can be taken in place of its events. Walks over the branches before it.
     template <class Sink>
-    constexpr auto may_take(trace::detail::whole_psb_plus const& read, Sink& sink) -> bool {
+    constexpr auto may_take(trace::psb_plus const& read, uint64_t end_at, Sink& sink) -> bool {
         walk.end_skipping();
-        return read.end_at < until && walk.agrees_with(read.status) && walk.flush(sink);
+        return end_at < until && walk.agrees_with(read) && walk.flush(sink);
     }
     /// Applies a whole PSB+. Returns false if code is missing: then `proceed` continues.
     template <class Sink>
-    constexpr auto add_psb_plus(trace::detail::whole_psb_plus const& read, Sink& sink) -> bool {
-        auto const& status = read.status;
+    constexpr auto add_psb_plus(trace::psb_plus const& status, uint64_t end_at, Sink& sink)
+        -> bool {
         set_event({.what = trace::event_type::psb,
                    .enabled = status.has_ip ? trace::tracing::on : trace::tracing::off,
                    .has_ip = status.has_ip,
-                   .offset = read.end_at,
+                   .offset = end_at,
                    .ip = status.has_ip ? status.ip : 0});
         if (status.has(packet::kind::mode_exec)) {
             walk.set_width(status.mode_exec);

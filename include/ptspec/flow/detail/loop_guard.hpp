@@ -15,8 +15,9 @@ public:
     static constexpr unsigned max_blocks = 4096;
 
     constexpr explicit loop_guard(uint64_t ip) noexcept : mark_{ip} {}
-    /// Called after each block, with the IP that follows. True if the walk ends here.
-    constexpr auto ends(bool jumps, uint64_t ip) noexcept -> bool {
+    /// Called after each block, with the IP that follows. True if the walk ends here. A reference:
+    /// the block that computes `jumps` may set the IP.
+    constexpr auto ends(bool jumps, uint64_t const& ip) noexcept -> bool {
         if (++blocks_ == max_blocks) { return true; }
         if (!jumps) { return false; }
         if (ip == mark_) { return true; }

@@ -175,10 +175,11 @@ struct event_visitor {
         -> taken_psb_plus {
         if (!nothing_pending || state->quirks.bits != 0 || !state->has_last_ip) { return {}; }
         auto const read = read_whole_psb_plus<Packets>(bytes, room, offset, strict);
-        if (read.size == 0 || !out.may_take(read)) { return {}; }
+        if (read.size == 0 || !out.may_take(read.status, read.end_at)) { return {}; }
         if (!state->binds.try_psb_plus(read.status)) { return {}; }
         state->before = state->binds.state();
-        return {read.size, read.status.has_ip ? read.status.ip : 0, out.add_psb_plus(read)};
+        return {read.size, read.status.has_ip ? read.status.ip : 0,
+                out.add_psb_plus(read.status, read.end_at)};
     }
     /// Applies a TIP.PGD to the binder. Returns false, and changes nothing, if it needs binding.
     constexpr auto end_tracing(known_ip ip) -> bool {
