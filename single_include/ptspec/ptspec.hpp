@@ -1440,7 +1440,7 @@ struct bit_word {
     /// The value of a field.
     template <class Field>
     [[nodiscard]] constexpr auto get() const noexcept -> typename Field::value_type {
-        static_assert(row_of<Field, Derived>, "the word has no such field");
+        static_assert(__is_base_of(Field, typename Derived::layout), "the word has no such field");
         if constexpr (Field::width == 1) {
             // Tests the bit without a shift, so that compilers can merge tests of several flags.
             bool const is_set = (raw & detail::bit_mask<Raw>(Field::msb, Field::lsb)) != Raw{};
@@ -1453,7 +1453,8 @@ struct bit_word {
     /// Returns the word with the named fields changed. All other bits keep their value.
     template <class... Fields>
     [[nodiscard]] constexpr auto with(Fields... fields) const noexcept -> Derived {
-        static_assert((row_of<Fields, Derived> && ...), "the word has no such field");
+        static_assert((__is_base_of(Fields, typename Derived::layout) && ...),
+                      "the word has no such field");
         if constexpr (sizeof...(Fields) > 1) {
             static_assert(detail::are_disjoint({Fields::msb...}, {Fields::lsb...}),
                           "a field is named twice");
@@ -3873,7 +3874,7 @@ constexpr auto all_fixed_bits(type_list<Rows...>) noexcept -> Raw {
     unsigned const places[] = {Rows::lsb...};
     wide_bits all{};
     for (size_t i = 0; i < sizeof...(Rows); ++i) {
-        all = all | shifted_left<wide_bits>(values[i], places[i]);
+        if (values[i] != 0) { all = all | shifted_left<wide_bits>(values[i], places[i]); }
     }
     return from_wide<Raw>(all);
 }
@@ -3972,7 +3973,7 @@ namespace detail {
 template <class... Rows>
 constexpr auto bits_of_mismatch(type_list<Rows...> rows, mismatch wanted) noexcept -> uint64_t {
     mismatch const mismatches[] = {Rows::on_mismatch...};
-    return bits_where<wide_bits>(rows, mismatches, wanted).low;
+    return bits_where<uint64_t>(rows, mismatches, wanted);
 }
 
 }  // namespace detail
@@ -13294,24 +13295,10 @@ struct psb_plus {
     [[nodiscard]] constexpr auto has(packet::kind kind) const noexcept -> bool {
         return kinds.has(kind);
     }
-    /// Begins a new PSB+, and adds all packets of another one.
-    constexpr void take(psb_plus const& read) noexcept {
-        using packet::kind;
-        begin(read.offset);
-        kinds = read.kinds;
-        has_ip = read.has_ip;
-        if (has(kind::fup)) { ip = read.ip, fup_offset = read.fup_offset, fup = read.fup; }
-        if (has(kind::tsc)) { tsc = read.tsc; }
-        if (has(kind::tma)) { tma = read.tma; }
-        if (has(kind::cbr)) { cbr = read.cbr; }
-        if (has(kind::pip)) { pip = read.pip; }
-        if (has(kind::vmcs)) { vmcs = read.vmcs; }
-        if (has(kind::mode_exec)) { mode_exec = read.mode_exec; }
-        if (has(kind::mode_tsx)) { mode_tsx = read.mode_tsx; }
-    }
     /// Adds a packet after the PSB. A packet that is no status packet changes nothing.
     constexpr void add(packet::any_packet const& packet, packet_place place) noexcept {
         using packet::kind;
+        uint64_t const raw = packet.raw().low;  // `as` would make this header dearer to include
         switch (packet.kind()) {
             case kind::fup: {
                 auto const one = packet.as<packet::fup>();
@@ -13322,13 +13309,13 @@ struct psb_plus {
                 fup = one;
                 break;
             }
-            case kind::tsc: tsc = packet.as<packet::tsc>(); break;
-            case kind::tma: tma = packet.as<packet::tma>(); break;
-            case kind::cbr: cbr = packet.as<packet::cbr>(); break;
-            case kind::pip: pip = packet.as<packet::pip>(); break;
-            case kind::vmcs: vmcs = packet.as<packet::vmcs>(); break;
-            case kind::mode_exec: mode_exec = packet.as<packet::mode_exec>(); break;
-            case kind::mode_tsx: mode_tsx = packet.as<packet::mode_tsx>(); break;
+            case kind::tsc: tsc.raw = raw; break;
+            case kind::tma: tma.raw = raw; break;
+            case kind::cbr: cbr.raw = raw; break;
+            case kind::pip: pip.raw = raw; break;
+            case kind::vmcs: vmcs.raw = raw; break;
+            case kind::mode_exec: mode_exec.raw = raw; break;
+            case kind::mode_tsx: mode_tsx.raw = raw; break;
             default: return;
         }
         kinds.add(packet.kind());
@@ -14216,8 +14203,10 @@ public:
         return true;
     }
     /// Binds a whole PSB+ that says no more than the packets before it: PacketEn is known, nothing
-    /// is pending, and no value differs. Returns false, and changes nothing, for any other one.
-    [[nodiscard]] constexpr auto try_psb_plus(psb_plus const& read) noexcept -> bool {
+    /// is pending, and no value differs. The values of packets that it lacks are those of
+    /// `last_psb_plus()`. Returns false, and changes nothing, for any other one.
+    template <same_as<psb_plus> Status>
+    [[nodiscard]] constexpr auto try_psb_plus(Status const& read) noexcept -> bool {
         bool const is_on = state_.flags == 0;
         bool const is_off = (state_.flags & ~uint32_t{pending::after_pgd}) == pending::off;
         if (!(is_on || is_off) || read.has_ip != is_on) { return false; }
@@ -14235,7 +14224,7 @@ public:
         if (!agrees) { return false; }
         state_.execution = execution;
         state_.known = known;
-        state_.psb.take(read);
+        state_.psb = read;
         if (is_off) {
             state_.known.forget();
             if (read.has(kind::cbr)) { state_.set(pending::after_pgd, false); }
@@ -17719,16 +17708,13 @@ struct whole_psb_plus {
 };
 
 /// Reads the PSB+ at `bytes`, at `offset` of the trace. Does not read one that does not end in the
-/// first `room` bytes, or that has CYC, MNT, two packets of one kind, or what no PSB+ has. From
-/// each of the first `room` bytes on, 16 bytes are readable.
+/// first `room` bytes, or that has another packet than PAD and status packets, or two of one kind.
+/// `last` is the PSB+ before it, whose values stay. From each of the first `room` bytes on, 16 bytes
+/// are readable.
 template <class Packets>
-constexpr auto read_whole_psb_plus(uint8_t const* bytes, size_t room, uint64_t offset,
-                                   bool strict) noexcept -> whole_psb_plus {
-    using packet::kind;
-    constexpr packet::kind_set once = packet::kinds_of(kind::tsc, kind::tma, kind::cbr, kind::pip,
-                                                       kind::vmcs, kind::mode_exec, kind::mode_tsx,
-                                                       kind::fup);
-    whole_psb_plus found;
+constexpr auto read_whole_psb_plus(uint8_t const* bytes, size_t room, uint64_t offset, bool strict,
+                                   psb_plus const& last) noexcept -> whole_psb_plus {
+    whole_psb_plus found{.status = last};
     found.status.begin(offset);
     for (size_t place = packet::psb::max_bytes; place < room;) {
         uint8_t const* const at = bytes + place;
@@ -17740,18 +17726,18 @@ constexpr auto read_whole_psb_plus(uint8_t const* bytes, size_t room, uint64_t o
         unsigned const length = opcode_infos<Packets>.length[row];
         auto const id = opcode_infos<Packets>.kind[row];
         if (length == 0) { break; }
-        if (id == kind::psbend) {
+        if (id == packet::kind::psbend) {
             found.end_at = offset + place;
             found.size = place + length;
             break;
         }
-        bool const is_fup_without_ip = id == kind::fup && length == 1;
-        if (!once.has(id) || found.status.has(id) || is_fup_without_ip) { break; }
+        if (found.status.has(id)) { break; }
         wide_bits const mask = first_bytes_mask(length);
         uint64_t const ip = updated_ip(ip_update_of(opcode_infos<Packets>.form[row]),
                                        load_le64(at + 1), 0);
         found.status.add({id, {load_le64(at) & mask.low, load_le64(at + 8) & mask.high}, length},
                          {offset + place, ip, length});
+        if (!found.status.has(id)) { break; }  // no status packet, or a FUP without an IP
         place += length;
     }
     return found;
@@ -17929,7 +17915,8 @@ struct event_visitor {
     constexpr auto take_psb_plus(uint8_t const* bytes, size_t room, uint64_t offset, bool strict)
         -> taken_psb_plus {
         if (!nothing_pending || state->quirks.bits != 0 || !state->has_last_ip) { return {}; }
-        auto const read = read_whole_psb_plus<Packets>(bytes, room, offset, strict);
+        auto const read = read_whole_psb_plus<Packets>(bytes, room, offset, strict,
+                                                       state->binds.last_psb_plus());
         if (read.size == 0 || !out.may_take(read.status, read.end_at)) { return {}; }
         if (!state->binds.try_psb_plus(read.status)) { return {}; }
         state->before = state->binds.state();
@@ -19801,13 +19788,13 @@ private:
     /// The offset of the last bytes of a chunk that may begin a PSB; the chunk's end if there are
     /// none. A whole PSB counts: the search does not find it before it has the bytes after it.
     static constexpr auto begin_of_psb(trace_bytes& chunk) noexcept -> uint64_t {
-        auto const psb = packet::encode(packet::psb{});
+        auto const psb = to_le(packet::psb{}.raw);
         uint64_t const size = chunk.size() < psb.size() ? chunk.size() : psb.size();
         byte_array<packet::psb::head_bytes> last{};
         chunk.read(chunk.end() - size, last.data(), static_cast<size_t>(size));
         for (auto left = static_cast<size_t>(size); left != 0; --left) {
             byte_view const suffix{last.data() + (size - left), left};
-            if (suffix == byte_view{psb}.first(left)) { return chunk.end() - left; }
+            if (suffix == byte_view{psb.data(), left}) { return chunk.end() - left; }
         }
         return chunk.end();
     }
@@ -25454,7 +25441,8 @@ struct common_detection {
 /// The capabilities that a configuration for all of these processors may use.
 ///
 /// Source: REG-164..166, PRG-005.
-[[nodiscard]] constexpr auto common(cpu::capabilities const* all, size_t count) noexcept
+template <same_as<cpu::capabilities> Capabilities>
+[[nodiscard]] constexpr auto common(Capabilities const* all, size_t count) noexcept
     -> common_detection {
     if (count == 0) { return {}; }
     common_detection result{.value = all[0]};
@@ -30331,7 +30319,8 @@ struct walk_state {
     unsigned branches = 0;  ///< the number of branches of this TNT that were walked
 
     /// True if a PSB+ says nothing new of the address space.
-    [[nodiscard]] constexpr auto agrees_with(trace::psb_plus const& read) const noexcept -> bool {
+    template <class Status>
+    [[nodiscard]] constexpr auto agrees_with(Status const& read) const noexcept -> bool {
         auto after = state;
         if (read.has(packet::kind::pip)) { after.take(read.pip); }
         if (read.has(packet::kind::vmcs)) { after.take(read.vmcs); }

@@ -241,8 +241,8 @@ public:
         }
         size_t const size = bytes.size();
         bytes.resize(size + 16);
-        auto const read = trace::detail::read_whole_psb_plus<packet::all>(bytes.data(), size, at_,
-                                                                          false);
+        auto const read = trace::detail::read_whole_psb_plus<packet::all>(
+            bytes.data(), size, at_, false, tested_.last_psb_plus());
         auto whole = tested_;
         bool const is_taken = read.size == size && whole.try_psb_plus(read.status);
         if (!is_taken) { CHECK(agree(whole, tested_)); }

@@ -184,7 +184,7 @@ struct bit_word {
     /// The value of a field.
     template <class Field>
     [[nodiscard]] constexpr auto get() const noexcept -> typename Field::value_type {
-        static_assert(row_of<Field, Derived>, "the word has no such field");
+        static_assert(__is_base_of(Field, typename Derived::layout), "the word has no such field");
         if constexpr (Field::width == 1) {
             // Tests the bit without a shift, so that compilers can merge tests of several flags.
             bool const is_set = (raw & detail::bit_mask<Raw>(Field::msb, Field::lsb)) != Raw{};
@@ -197,7 +197,8 @@ struct bit_word {
     /// Returns the word with the named fields changed. All other bits keep their value.
     template <class... Fields>
     [[nodiscard]] constexpr auto with(Fields... fields) const noexcept -> Derived {
-        static_assert((row_of<Fields, Derived> && ...), "the word has no such field");
+        static_assert((__is_base_of(Fields, typename Derived::layout) && ...),
+                      "the word has no such field");
         if constexpr (sizeof...(Fields) > 1) {
             static_assert(detail::are_disjoint({Fields::msb...}, {Fields::lsb...}),
                           "a field is named twice");

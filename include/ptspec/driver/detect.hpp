@@ -53,7 +53,8 @@ struct common_detection {
 /// The capabilities that a configuration for all of these processors may use.
 ///
 /// Source: REG-164..166, PRG-005.
-[[nodiscard]] constexpr auto common(cpu::capabilities const* all, size_t count) noexcept
+template <same_as<cpu::capabilities> Capabilities>
+[[nodiscard]] constexpr auto common(Capabilities const* all, size_t count) noexcept
     -> common_detection {
     if (count == 0) { return {}; }
     common_detection result{.value = all[0]};

@@ -3,7 +3,7 @@
 
 #include <ptspec/edit/detail/tsc_changer.hpp>
 #include <ptspec/edit/trace_memory.hpp>
-#include <ptspec/packet/encode.hpp>
+#include <ptspec/packet/psb.hpp>
 #include <ptspec/trace/reader.hpp>
 
 /// A trace in memory that is read and changed chunk by chunk, as from a ring.
@@ -84,13 +84,13 @@ private:
     /// The offset of the last bytes of a chunk that may begin a PSB; the chunk's end if there are
     /// none. A whole PSB counts: the search does not find it before it has the bytes after it.
     static constexpr auto begin_of_psb(trace_bytes& chunk) noexcept -> uint64_t {
-        auto const psb = packet::encode(packet::psb{});
+        auto const psb = to_le(packet::psb{}.raw);
         uint64_t const size = chunk.size() < psb.size() ? chunk.size() : psb.size();
         byte_array<packet::psb::head_bytes> last{};
         chunk.read(chunk.end() - size, last.data(), static_cast<size_t>(size));
         for (auto left = static_cast<size_t>(size); left != 0; --left) {
             byte_view const suffix{last.data() + (size - left), left};
-            if (suffix == byte_view{psb}.first(left)) { return chunk.end() - left; }
+            if (suffix == byte_view{psb.data(), left}) { return chunk.end() - left; }
         }
         return chunk.end();
     }

@@ -4,7 +4,6 @@
 #include <ptspec/base/address.hpp>
 #include <ptspec/base/bytes.hpp>
 #include <ptspec/base/named_member.hpp>
-#include <ptspec/trace/psb_plus.hpp>
 #include <ptspec/trace/binding.hpp>
 #include <ptspec/trace/time.hpp>
 
@@ -33,7 +32,8 @@ struct walk_state {
     unsigned branches = 0;  ///< the number of branches of this TNT that were walked
 
     /// True if a PSB+ says nothing new of the address space.
-    [[nodiscard]] constexpr auto agrees_with(trace::psb_plus const& read) const noexcept -> bool {
+    template <class Status>
+    [[nodiscard]] constexpr auto agrees_with(Status const& read) const noexcept -> bool {
         auto after = state;
         if (read.has(packet::kind::pip)) { after.take(read.pip); }
         if (read.has(packet::kind::vmcs)) { after.take(read.vmcs); }

@@ -50,7 +50,7 @@ constexpr auto all_fixed_bits(type_list<Rows...>) noexcept -> Raw {
     unsigned const places[] = {Rows::lsb...};
     wide_bits all{};
     for (size_t i = 0; i < sizeof...(Rows); ++i) {
-        all = all | shifted_left<wide_bits>(values[i], places[i]);
+        if (values[i] != 0) { all = all | shifted_left<wide_bits>(values[i], places[i]); }
     }
     return from_wide<Raw>(all);
 }
@@ -149,7 +149,7 @@ namespace detail {
 template <class... Rows>
 constexpr auto bits_of_mismatch(type_list<Rows...> rows, mismatch wanted) noexcept -> uint64_t {
     mismatch const mismatches[] = {Rows::on_mismatch...};
-    return bits_where<wide_bits>(rows, mismatches, wanted).low;
+    return bits_where<uint64_t>(rows, mismatches, wanted);
 }
 
 }  // namespace detail

@@ -134,8 +134,10 @@ public:
         return true;
     }
     /// Binds a whole PSB+ that says no more than the packets before it: PacketEn is known, nothing
-    /// is pending, and no value differs. Returns false, and changes nothing, for any other one.
-    [[nodiscard]] constexpr auto try_psb_plus(psb_plus const& read) noexcept -> bool {
+    /// is pending, and no value differs. The values of packets that it lacks are those of
+    /// `last_psb_plus()`. Returns false, and changes nothing, for any other one.
+    template <same_as<psb_plus> Status>
+    [[nodiscard]] constexpr auto try_psb_plus(Status const& read) noexcept -> bool {
         bool const is_on = state_.flags == 0;
         bool const is_off = (state_.flags & ~uint32_t{pending::after_pgd}) == pending::off;
         if (!(is_on || is_off) || read.has_ip != is_on) { return false; }
@@ -153,7 +155,7 @@ public:
         if (!agrees) { return false; }
         state_.execution = execution;
         state_.known = known;
-        state_.psb.take(read);
+        state_.psb = read;
         if (is_off) {
             state_.known.forget();
             if (read.has(kind::cbr)) { state_.set(pending::after_pgd, false); }

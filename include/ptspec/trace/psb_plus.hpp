@@ -36,24 +36,10 @@ struct psb_plus {
     [[nodiscard]] constexpr auto has(packet::kind kind) const noexcept -> bool {
         return kinds.has(kind);
     }
-    /// Begins a new PSB+, and adds all packets of another one.
-    constexpr void take(psb_plus const& read) noexcept {
-        using packet::kind;
-        begin(read.offset);
-        kinds = read.kinds;
-        has_ip = read.has_ip;
-        if (has(kind::fup)) { ip = read.ip, fup_offset = read.fup_offset, fup = read.fup; }
-        if (has(kind::tsc)) { tsc = read.tsc; }
-        if (has(kind::tma)) { tma = read.tma; }
-        if (has(kind::cbr)) { cbr = read.cbr; }
-        if (has(kind::pip)) { pip = read.pip; }
-        if (has(kind::vmcs)) { vmcs = read.vmcs; }
-        if (has(kind::mode_exec)) { mode_exec = read.mode_exec; }
-        if (has(kind::mode_tsx)) { mode_tsx = read.mode_tsx; }
-    }
     /// Adds a packet after the PSB. A packet that is no status packet changes nothing.
     constexpr void add(packet::any_packet const& packet, packet_place place) noexcept {
         using packet::kind;
+        uint64_t const raw = packet.raw().low;  // `as` would make this header dearer to include
         switch (packet.kind()) {
             case kind::fup: {
                 auto const one = packet.as<packet::fup>();
@@ -64,13 +50,13 @@ struct psb_plus {
                 fup = one;
                 break;
             }
-            case kind::tsc: tsc = packet.as<packet::tsc>(); break;
-            case kind::tma: tma = packet.as<packet::tma>(); break;
-            case kind::cbr: cbr = packet.as<packet::cbr>(); break;
-            case kind::pip: pip = packet.as<packet::pip>(); break;
-            case kind::vmcs: vmcs = packet.as<packet::vmcs>(); break;
-            case kind::mode_exec: mode_exec = packet.as<packet::mode_exec>(); break;
-            case kind::mode_tsx: mode_tsx = packet.as<packet::mode_tsx>(); break;
+            case kind::tsc: tsc.raw = raw; break;
+            case kind::tma: tma.raw = raw; break;
+            case kind::cbr: cbr.raw = raw; break;
+            case kind::pip: pip.raw = raw; break;
+            case kind::vmcs: vmcs.raw = raw; break;
+            case kind::mode_exec: mode_exec.raw = raw; break;
+            case kind::mode_tsx: mode_tsx.raw = raw; break;
             default: return;
         }
         kinds.add(packet.kind());

@@ -174,7 +174,8 @@ struct event_visitor {
     constexpr auto take_psb_plus(uint8_t const* bytes, size_t room, uint64_t offset, bool strict)
         -> taken_psb_plus {
         if (!nothing_pending || state->quirks.bits != 0 || !state->has_last_ip) { return {}; }
-        auto const read = read_whole_psb_plus<Packets>(bytes, room, offset, strict);
+        auto const read = read_whole_psb_plus<Packets>(bytes, room, offset, strict,
+                                                       state->binds.last_psb_plus());
         if (read.size == 0 || !out.may_take(read.status, read.end_at)) { return {}; }
         if (!state->binds.try_psb_plus(read.status)) { return {}; }
         state->before = state->binds.state();

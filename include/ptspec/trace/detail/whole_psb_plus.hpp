@@ -14,16 +14,13 @@ struct whole_psb_plus {
 };
 
 /// Reads the PSB+ at `bytes`, at `offset` of the trace. Does not read one that does not end in the
-/// first `room` bytes, or that has CYC, MNT, two packets of one kind, or what no PSB+ has. From
-/// each of the first `room` bytes on, 16 bytes are readable.
+/// first `room` bytes, or that has another packet than PAD and status packets, or two of one kind.
+/// `last` is the PSB+ before it, whose values stay. From each of the first `room` bytes on, 16 bytes
+/// are readable.
 template <class Packets>
-constexpr auto read_whole_psb_plus(uint8_t const* bytes, size_t room, uint64_t offset,
-                                   bool strict) noexcept -> whole_psb_plus {
-    using packet::kind;
-    constexpr packet::kind_set once = packet::kinds_of(kind::tsc, kind::tma, kind::cbr, kind::pip,
-                                                       kind::vmcs, kind::mode_exec, kind::mode_tsx,
-                                                       kind::fup);
-    whole_psb_plus found;
+constexpr auto read_whole_psb_plus(uint8_t const* bytes, size_t room, uint64_t offset, bool strict,
+                                   psb_plus const& last) noexcept -> whole_psb_plus {
+    whole_psb_plus found{.status = last};
     found.status.begin(offset);
     for (size_t place = packet::psb::max_bytes; place < room;) {
         uint8_t const* const at = bytes + place;
@@ -35,18 +32,18 @@ constexpr auto read_whole_psb_plus(uint8_t const* bytes, size_t room, uint64_t o
         unsigned const length = opcode_infos<Packets>.length[row];
         auto const id = opcode_infos<Packets>.kind[row];
         if (length == 0) { break; }
-        if (id == kind::psbend) {
+        if (id == packet::kind::psbend) {
             found.end_at = offset + place;
             found.size = place + length;
             break;
         }
-        bool const is_fup_without_ip = id == kind::fup && length == 1;
-        if (!once.has(id) || found.status.has(id) || is_fup_without_ip) { break; }
+        if (found.status.has(id)) { break; }
         wide_bits const mask = first_bytes_mask(length);
         uint64_t const ip = updated_ip(ip_update_of(opcode_infos<Packets>.form[row]),
                                        load_le64(at + 1), 0);
         found.status.add({id, {load_le64(at) & mask.low, load_le64(at + 8) & mask.high}, length},
                          {offset + place, ip, length});
+        if (!found.status.has(id)) { break; }  // no status packet, or a FUP without an IP
         place += length;
     }
     return found;
