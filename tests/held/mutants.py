@@ -83,8 +83,14 @@ INVISIBLE = re.compile("|".join((
     # Memory that is mapped, or that fails.
     r"mapped|window|try_next_region|full\.end|is_flushing|if \(.*fault\.happened",
     r"result\.fault = (?:\{|detail::load_region)|return fault\.happened",
-    # RDMSR while TraceEn is 1 may return an older position: PRG-034.
-    r"lags?\b")), re.I)
+    # RDMSR while TraceEn is 1 may return an older position, and older PacketByteCnt and PendPSB:
+    # PRG-034, PRG-103.
+    r"lags?\b|= detail::status_now\(",
+    # The position of the next byte is known by WRMSR of OutputOffset and by the start of output:
+    # each alone is enough, but for an index of END, which no check writes, and images.
+    r"begin_output|align_to_address|align_after_buffer|\(address - s\.writer\.bytes\)",
+    # What happens again before it is seen: PendPSB is cleared at the PSB+, too.
+    r"with\(status::PendPSB\{false\}\)|^\s*pending_ = pending_action::none")), re.I)
 
 Verdict = collections.namedtuple("Verdict", "mutant outcome checks rules stray")
 Run = collections.namedtuple("Run", "outcome findings stray message")
