@@ -335,34 +335,23 @@ TEST_CASE("each operation that sets TraceEn aligns to the address of the first b
             by_exit.memory, action::time_within{none, 0});
         CHECK(by_exit.finish() == "");
     }
-    {
-        at_link by_rsm;
-        auto& unit = by_rsm.unit;
-        REQUIRE(write(unit, by_rsm.memory, pointers::address, pointers_at(0, 0x800)));
-        CHECK(is_done(test::enable(unit, by_rsm.memory)));
-        (void)unit.on(action::smi{.next = 0x1010, .to = 0x8'0000}, by_rsm.memory);
-        REQUIRE(write(unit, by_rsm.memory, pointers::address, pointers_at(2, 0x123)));
+    // RSM, and the end of an ACM.
+    auto const check_resumed = [](std::uint32_t offset, auto const& leave, auto const& resume) {
+        at_link from;
+        auto& unit = from.unit;
+        REQUIRE(write(unit, from.memory, pointers::address, pointers_at(0, offset)));
+        CHECK(is_done(test::enable(unit, from.memory)));
+        (void)unit.on(leave, from.memory);
+        REQUIRE(write(unit, from.memory, pointers::address, pointers_at(2, 0x123)));
         std::uint64_t const before = unit.total().stored;
-        (void)unit.on(action::rsm{.to = 0x1010}, by_rsm.memory);
-        CHECK(unit.state().ctl<ctl::TraceEn>());
-        (void)unit.on(action::indirect_jump{0x7654'3210}, by_rsm.memory);
-        CHECK(is_done(test::disable(unit, by_rsm.memory)));
-        CHECK(by_rsm.wrong(regions, before) == "");
-    }
-    {
-        at_link after_acm;
-        auto& unit = after_acm.unit;
-        REQUIRE(write(unit, after_acm.memory, pointers::address, pointers_at(0, 0x801)));
-        CHECK(is_done(test::enable(unit, after_acm.memory)));
-        (void)unit.on(action::acm_begin{}, after_acm.memory);
-        REQUIRE(write(unit, after_acm.memory, pointers::address, pointers_at(2, 0x123)));
-        std::uint64_t const before = unit.total().stored;
-        (void)unit.on(action::acm_end{.next = 0x1010}, after_acm.memory);
-        CHECK(unit.state().ctl<ctl::TraceEn>());
-        (void)unit.on(action::indirect_jump{0x7654'3210}, after_acm.memory);
-        CHECK(is_done(test::disable(unit, after_acm.memory)));
-        CHECK(after_acm.wrong(regions, before) == "");
-    }
+        (void)unit.on(resume, from.memory);
+        CHECK(unit.state().template ctl<ctl::TraceEn>());
+        (void)unit.on(action::indirect_jump{0x7654'3210}, from.memory);
+        CHECK(is_done(test::disable(unit, from.memory)));
+        CHECK(from.wrong(regions, before) == "");
+    };
+    check_resumed(0x800, action::smi{.next = 0x1010, .to = 0x8'0000}, action::rsm{.to = 0x1010});
+    check_resumed(0x801, action::acm_begin{}, action::acm_end{.next = 0x1010});
     {
         at_link by_xrstors;
         auto& unit = by_xrstors.unit;

@@ -13,8 +13,8 @@ struct observed_kind {
     engine::model_kind nearest{};  ///< the kind that differs from it in the fewest options
     engine::model_options
         options{};              ///< those that are not `seen` are as the nearest kind has them
-    option_set seen{};          ///< the options of which another value has other bytes
-    option_set undetermined{};  ///< the options of which no value has the target's bytes
+    option_set seen{};          ///< the options whose value changes the bytes of these traces
+    option_set undetermined{};  ///< the options for which every value makes other bytes
     unsigned traces = 0;        ///< that the target made
     unsigned differing = 0;     ///< traces in which the model has other bytes
     finding problem{};          ///< not `holds`: why traces are missing

@@ -122,7 +122,7 @@ public:
     [[nodiscard]] constexpr auto undetermined() const noexcept -> option_set {
         return undetermined_;
     }
-    /// The options of which another value has other bytes.
+    /// The options whose value shows in the traces: another value changes their bytes.
     [[nodiscard]] constexpr auto visible() noexcept -> option_set {
         option_set found;
         for (auto const& stage : kind_stages) {
@@ -133,7 +133,7 @@ public:
         }
         return found;
     }
-    /// The number of traces of which a run has other bytes.
+    /// The number of traces in which the model does not make the bytes of the target.
     [[nodiscard]] constexpr auto differing() noexcept -> unsigned {
         unsigned count = 0;
         for (unsigned i = 0; i < kind_trace_count; ++i) {
