@@ -15,8 +15,8 @@ struct whole_psb_plus {
 
 /// Reads the PSB+ at `bytes`, at `offset` of the trace. Does not read one that does not end in the
 /// first `room` bytes, or that has another packet than PAD and status packets, or two of one kind.
-/// `last` is the PSB+ before it, whose values stay. From each of the first `room` bytes on, 16 bytes
-/// are readable.
+/// `last` is the PSB+ before it, whose values stay. From each of the first `room` bytes on, 16
+/// bytes are readable.
 template <class Packets>
 constexpr auto read_whole_psb_plus(uint8_t const* bytes, size_t room, uint64_t offset, bool strict,
                                    psb_plus const& last) noexcept -> whole_psb_plus {
