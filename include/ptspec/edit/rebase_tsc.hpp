@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ptspec/edit/chunked_trace.hpp>
+#include <ptspec/packet/encode.hpp>
 
 /// Changes the TSC of a guest's trace in place, where the VMCS did not.
 namespace ptspec::edit {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ptspec/edit/chunked_trace.hpp>
+#include <ptspec/packet/encode.hpp>
 
 /// Changes addresses of the host in a guest's trace in place: `replace_cr3` puts the guest's CR3 in
 /// place of that of shadow paging, and `replace_vmcs` the address of a guest hypervisor's VMCS in
