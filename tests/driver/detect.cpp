@@ -96,6 +96,7 @@ TEST_CASE("the common capabilities of hybrid cores, and what differs (REG-164..1
         auto const same = driver::common(twins, 2);
         cpu::capabilities const models[] = {preset::skylake_x, preset::broadwell};
         auto const mixed = driver::common(models, 2);
+        cpu::capabilities const* const no_cores = nullptr;
         return !both.all_same && !both.same_ip_payload && both.differing.empty() &&
                cpu::is_superset(cores[0], both.value) && cpu::is_superset(cores[1], both.value) &&
                !mixed.all_same && mixed.same_ip_payload &&
@@ -104,7 +105,7 @@ TEST_CASE("the common capabilities of hybrid cores, and what differs (REG-164..1
                mixed.value.leaf_14_0_ebx == preset::broadwell.leaf_14_0_ebx && one.all_same &&
                one.differing.empty() && same.all_same && same.differing.empty() &&
                same.value == preset::skylake_x &&
-               driver::common(nullptr, 0).value.has_pt() == false;
+               driver::common(no_cores, 0).value.has_pt() == false;
     });
 }
 
