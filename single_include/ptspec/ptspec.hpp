@@ -14205,8 +14205,8 @@ public:
     /// Binds a whole PSB+ that says no more than the packets before it: PacketEn is known, nothing
     /// is pending, and no value differs. The values of packets that it lacks are those of
     /// `last_psb_plus()`. Returns false, and changes nothing, for any other one.
-    template <same_as<psb_plus> Status>
-    [[nodiscard]] constexpr auto try_psb_plus(Status const& read) noexcept -> bool {
+    template <same_as<psb_plus> Report>
+    [[nodiscard]] constexpr auto try_psb_plus(Report const& read) noexcept -> bool {
         bool const is_on = state_.flags == 0;
         bool const is_off = (state_.flags & ~uint32_t{pending::after_pgd}) == pending::off;
         if (!(is_on || is_off) || read.has_ip != is_on) { return false; }
@@ -30319,8 +30319,8 @@ struct walk_state {
     unsigned branches = 0;  ///< the number of branches of this TNT that were walked
 
     /// True if a PSB+ says nothing new of the address space.
-    template <class Status>
-    [[nodiscard]] constexpr auto agrees_with(Status const& read) const noexcept -> bool {
+    template <class Report>
+    [[nodiscard]] constexpr auto agrees_with(Report const& read) const noexcept -> bool {
         auto after = state;
         if (read.has(packet::kind::pip)) { after.take(read.pip); }
         if (read.has(packet::kind::vmcs)) { after.take(read.vmcs); }

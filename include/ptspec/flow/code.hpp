@@ -32,8 +32,8 @@ struct walk_state {
     unsigned branches = 0;  ///< the number of branches of this TNT that were walked
 
     /// True if a PSB+ says nothing new of the address space.
-    template <class Status>
-    [[nodiscard]] constexpr auto agrees_with(Status const& read) const noexcept -> bool {
+    template <class Report>
+    [[nodiscard]] constexpr auto agrees_with(Report const& read) const noexcept -> bool {
         auto after = state;
         if (read.has(packet::kind::pip)) { after.take(read.pip); }
         if (read.has(packet::kind::vmcs)) { after.take(read.vmcs); }

@@ -136,8 +136,8 @@ public:
     /// Binds a whole PSB+ that says no more than the packets before it: PacketEn is known, nothing
     /// is pending, and no value differs. The values of packets that it lacks are those of
     /// `last_psb_plus()`. Returns false, and changes nothing, for any other one.
-    template <same_as<psb_plus> Status>
-    [[nodiscard]] constexpr auto try_psb_plus(Status const& read) noexcept -> bool {
+    template <same_as<psb_plus> Report>
+    [[nodiscard]] constexpr auto try_psb_plus(Report const& read) noexcept -> bool {
         bool const is_on = state_.flags == 0;
         bool const is_off = (state_.flags & ~uint32_t{pending::after_pgd}) == pending::off;
         if (!(is_on || is_off) || read.has_ip != is_on) { return false; }
