@@ -210,6 +210,7 @@ ata0-master: type=cdrom, path={IMAGES / "check_machine.iso"}, status=inserted
 boot: cdrom
 cpu: model={model}, ips=100000000, ignore_bad_msrs={ignores}
 com1: enabled=1, mode=file, dev=serial
+sound: driver=dummy
 log: log
 """, encoding="utf-8")
         (folder / "continue").write_text("c\n", encoding="utf-8")
