@@ -65,9 +65,9 @@ auto count_edges(flow::walker<Code>& walker, flow::coverage& counts, byte_view t
 auto main() -> int {
     flow::code_span const code{program, start};
     static flow::block blocks[256];
-    static flow::path paths[256];
+    static flow::run runs[256];
     flow::block_cache cache{blocks};
-    flow::path_cache known{paths};
+    flow::run_table known{runs};
     std::vector<std::uint8_t> counts(65536);
     std::vector<bool> seen(counts.size());
     flow::coverage coverage{counts.data(), counts.size(), &known};

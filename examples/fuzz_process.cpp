@@ -108,9 +108,9 @@ auto main(int count, char** arguments) -> int {
         return 1;
     }
     std::vector<flow::block> blocks(4096);
-    std::vector<flow::path> paths(4096);
+    std::vector<flow::run> runs(4096);
     flow::block_cache cache{blocks.data(), blocks.size()};
-    flow::path_cache known{paths.data(), paths.size()};
+    flow::run_table known{runs.data(), runs.size()};
     std::vector<std::uint8_t> counts(65536);
     std::vector<bool> seen(counts.size());
     flow::coverage coverage{counts.data(), counts.size(), &known};

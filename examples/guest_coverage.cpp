@@ -204,9 +204,9 @@ void fuzz(bool with_host) {
     code_pages code;
     code.add(host, 0x40'1000, emulation);
     flow::block blocks[64];
-    flow::path paths[64];
+    flow::run runs[64];
     flow::block_cache cache{blocks};
-    flow::path_cache known{paths};
+    flow::run_table known{runs};
     flow::walker walker{code, cache, {.missing = flow::on_missing_code::stop}};
     // The state where a trace begins: in the host or, if only the guest is traced, at VM entry.
     auto const psb = trace::synthetic_psb(

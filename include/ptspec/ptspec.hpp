@@ -136,6 +136,7 @@
 #include <ptspec/trace/crystal_edge.hpp>
 #include <ptspec/trace/clock_options.hpp>
 #include <ptspec/trace/reader.hpp>
+#include <ptspec/trace/branch_packets.hpp>
 #include <ptspec/trace/split.hpp>
 #include <ptspec/trace/clock.hpp>
 #include <ptspec/trace/clock_options_of.hpp>
@@ -220,7 +221,7 @@
 #include <ptspec/flow/branch_kind.hpp>
 #include <ptspec/flow/block.hpp>
 #include <ptspec/flow/block_cache.hpp>
-#include <ptspec/flow/path_cache.hpp>
+#include <ptspec/flow/run_table.hpp>
 #include <ptspec/flow/sink.hpp>
 #include <ptspec/flow/frame.hpp>
 #include <ptspec/flow/gap_counts.hpp>

@@ -4050,6 +4050,19 @@ struct branches {
     friend constexpr auto operator==(branches const&, branches const&) -> bool = default;
 };
 
+/// Branches as one number: the outcomes, the last one in bit 0, and a 1 above them.
+struct marked_branches {
+    static constexpr unsigned max_count = 62;
+    static constexpr uint64_t none = 1;
+    /// There can be none, because tracing is off. With 63 branches it could be that all are taken.
+    static constexpr uint64_t off = ~uint64_t{0};
+
+    /// Bits of `some` above its branches are ignored. It has at most `max_count` branches.
+    [[nodiscard]] static constexpr auto of(branches some) noexcept -> uint64_t {
+        return uint64_t{1} << some.count | (some.bits & low_bits(some.count));
+    }
+};
+
 namespace detail {
 
 /// The branches below the stop bit, which is the highest bit that is 1.
@@ -12896,16 +12909,16 @@ struct skipped_packets {
     size_t size = 0;       ///< in bytes; 0: none
     uint64_t last_ip = 0;  ///< LastIP after them
 };
-/// The visitor may skip packets that it recognizes by their bytes. `visitor.skip(bytes, room,
-/// offset)` is called after each packet other than PAD, TNT and CYC. `bytes` points to the next
-/// packets, at `offset` of the trace. The skipped packets must begin in the first `room` bytes.
-/// From each of these bytes on, 16 bytes are readable. A visitor that passes this on to another one
-/// may say `using ignores_skip = my_visitor;` in `my_visitor`.
+/// The visitor may read the next packets itself. `visitor.skip(bytes, room, offset, last_ip)` is
+/// called first, and after each packet other than PAD, TNT and CYC. `bytes` points to the next
+/// packets, at `offset` of the trace; `last_ip` is LastIP. The skipped packets must begin in the
+/// first `room` bytes. From each of these bytes on, 16 bytes are readable. A visitor that passes
+/// this on to another one may say `using ignores_skip = my_visitor;` in `my_visitor`.
 template <class Visitor>
 concept skips_packets = !ignores<Visitor, detail::skip_name> &&
                         requires(Visitor& visitor, uint8_t const* bytes) {
                             {
-                                visitor.skip(bytes, size_t{}, uint64_t{})
+                                visitor.skip(bytes, size_t{}, uint64_t{}, uint64_t{})
                             } -> same_as<skipped_packets>;
                         };
 
@@ -12996,7 +13009,7 @@ struct visitor_members {
     static_assert(skips_packets<Visitor> || ignores<Visitor, skip_name> ||
                       !has_member<Visitor, skip_name>,
                   "the skip of a visitor is `auto skip(uint8_t const* bytes, size_t room, uint64_t "
-                  "offset) -> ptspec::trace::skipped_packets`");
+                  "offset, uint64_t last_ip) -> ptspec::trace::skipped_packets`");
 };
 
 /// Passes a run of PADs to the visitor. Returns false when the visitor stops.
@@ -15238,8 +15251,18 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
     uint64_t last_ip = state.last_ip;
     block items = state.items;
     bool keep_going = state.keep_going;
+    auto const skip = [&]([[maybe_unused]] size_t until) {
+        if constexpr (skips_packets<Visitor>) {
+            if (!keep_going || place >= until) { return; }
+            auto const some = visitor.skip(data + place, until - place, offset + place, last_ip);
+            if (some.size == 0) { return; }
+            place += some.size;
+            last_ip = some.last_ip;
+        }
+    };
     while (keep_going) {
         size_t const until = items == block::none ? fast_limit : 0;
+        skip(until);
         while (place < until) {
             unsigned const first = data[place];
             packet_place here{offset + place, last_ip, 1};
@@ -15266,31 +15289,27 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
                 if (here.length == 0) { break; }
                 here.ip = last_ip = updated_ip(ip_update_of(opcode_infos<Packets>.form[row]),
                                                load_le64(data + place + 1), last_ip);
+                bool is_taken = false;
                 if constexpr (takes_whole_psb_plus<Visitor>) {
                     if (opcode_infos<Packets>.kind[row] == kind::psb) [[unlikely]] {
                         auto const whole = visitor.template take_psb_plus<Packets>(
                             data + place, until - place, here.offset, strict);
-                        if (whole.size != 0) {
+                        is_taken = whole.size != 0;
+                        if (is_taken) {
                             place += whole.size;
                             last_ip = whole.last_ip;
                             keep_going = whole.continues;
-                            if (keep_going) { continue; }
-                            break;
                         }
                     }
                 }
-                uint8_t const* const from = data + place;
-                place += here.length;
-                keep_going = for_kind(opcode_infos<Packets>.kind[row],
-                                      visitor_call<copy_or_reference<Visitor>>{visitor, from, here},
-                                      Packets{});
-                if constexpr (skips_packets<Visitor>) {
-                    if (keep_going && place < until) {
-                        auto const some = visitor.skip(data + place, until - place, offset + place);
-                        place += some.size;
-                        if (some.size != 0) { last_ip = some.last_ip; }
-                    }
+                if (!is_taken) {
+                    uint8_t const* const from = data + place;
+                    place += here.length;
+                    keep_going = for_kind(
+                        opcode_infos<Packets>.kind[row],
+                        visitor_call<copy_or_reference<Visitor>>{visitor, from, here}, Packets{});
                 }
+                skip(until);
             }
             if (!keep_going) {
                 if constexpr (is_copied<Visitor>) { caller_visitor = visitor; }
@@ -15995,6 +16014,82 @@ private:
     state state_;
     Hook hook_{};
 };
+
+}  // namespace ptspec::trace
+
+// ---- ptspec/trace/branch_packets.hpp ----
+
+namespace ptspec::trace {
+
+/// What follows branches that `read_branches` has read.
+struct [[nodiscard]] branches_end {
+    /// TIP, TIP.PGE or TIP.PGD, with an IP; TNT.short: a TNT that has no room; PAD: another packet,
+    /// or the end of the bytes.
+    packet::kind what = packet::kind::pad;
+    uint64_t ip = 0;
+    size_t length = 0;       ///< of the packet with the IP, in bytes
+    bool has_times = false;  ///< there were CYC, MTC or TSC
+};
+
+/// Reads PAD, TNT, CYC and MTC, and while tracing is on TSC. Stops at any other packet. Reading is
+/// at `at`, which is before `end`; 16 bytes are readable from each byte there. `begin` is where the
+/// bytes begin, best at an offset of the trace that is a multiple of eight. `branches` is as in
+/// `packet::marked_branches`. `first_tnt` becomes the place of the first TNT if there was none.
+[[nodiscard]] constexpr auto read_branches(uint8_t const* begin, uint8_t const*& at,
+                                           uint8_t const* end, uint64_t& branches,
+                                           uint8_t const*& first_tnt, uint64_t last_ip) noexcept
+    -> branches_end {
+    using packet::kind;
+    using namespace detail;
+    using marked = packet::marked_branches;
+    constexpr auto const& opcodes = opcode_infos<packet::all>;
+    constexpr unsigned most_in_short = packet::tnt_short::max_branches;
+    // While `branches` is below, a TNT.short has room.
+    constexpr uint64_t is_full = uint64_t{1} << (marked::max_count - most_in_short + 1);
+    bool has_times = false;
+    while (at < end) {
+        unsigned const first = *at;
+        if (first == pad_opcode) {
+            at += leading_pads(load_le64(at), static_cast<size_t>(at - begin));
+            continue;
+        }
+        if (is_tnt(first) && branches < is_full) [[likely]] {
+            first_tnt = branches == marked::none ? at : first_tnt;
+            unsigned const count = highest_bit(uint64_t{first}) - 1;
+            branches = ((branches - 1) << count) + (first >> 1);
+            ++at;
+            continue;
+        }
+        kind const what = opcodes.kind[first];
+        size_t const length = is_cyc(first) ? length_of_cyc(load_le64(at)) : opcodes.length[first];
+        bool const is_off = branches == marked::off;
+        if (what == kind::tip || what == kind::tip_pgd || what == kind::tip_pge) {
+            if (length <= 1 || (what == kind::tip_pge) != is_off) { break; }
+            auto const update = ip_update_of(opcodes.form[first]);
+            return {what, updated_ip(update, load_le64(at + 1), last_ip), length, has_times};
+        }
+        if (is_cyc(first) || what == kind::mtc || (what == kind::tsc && !is_off)) {
+            if (length == 0) { break; }
+            at += length;
+            has_times = true;
+            continue;
+        }
+        constexpr auto long_opcode = packet::opcode_of<packet::tnt_long>();
+        uint64_t const image = load_le64(at);
+        bool const is_long = (image & long_opcode.mask) == long_opcode.value &&
+                             image >= packet::tnt_long::min_raw;
+        if (is_off || !(is_tnt(first) || is_long)) { break; }
+        auto const more = is_long ? packet::tnt_long{image}.taken()
+                                  : packet::tnt_short{first}.taken();
+        if (highest_bit(branches) + more.count > marked::max_count) {
+            return {.what = kind::tnt_short, .has_times = has_times};
+        }
+        first_tnt = branches == marked::none ? at : first_tnt;
+        branches = branches << more.count | more.bits;
+        at += is_long ? 8 : 1;
+    }
+    return {};
+}
 
 }  // namespace ptspec::trace
 
@@ -17902,12 +17997,12 @@ struct event_visitor {
     constexpr void operator()(Packet const& packet, packet_place place) {
         if constexpr (same_as<Packet, packet::tsc>) { (void)state->binds.add(packet, place); }
         (void)state->clock.add(packet);
-        if constexpr (requires { out.end_skipping(); }) { out.end_skipping(); }
     }
     constexpr void pads(unsigned, packet_place) {}
     using ignores_skip = choose_t<Out::skips_packets, void, event_visitor>;
-    constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset) -> skipped_packets {
-        return nothing_pending ? out.skip(bytes, room, offset, *this) : skipped_packets{};
+    constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset, uint64_t last_ip)
+        -> skipped_packets {
+        return nothing_pending ? out.skip(bytes, room, offset, last_ip, *this) : skipped_packets{};
     }
     static constexpr bool takes_whole_psb_plus = Out::takes_psb_plus;
     /// Applies a whole PSB+ to the binder, and gives it to `Out`. See `read_whole_psb_plus`.
@@ -18103,7 +18198,6 @@ private:
     /// False if `out` has stopped.
     template <class Out>
     constexpr auto pass_branches(Out out) -> bool {
-        if constexpr (requires { out.end_skipping(); }) { out.end_skipping(); }
         auto const after = visit(out);
         return state_.has_waiting || !after.out.has_stopped();
     }
@@ -18189,13 +18283,21 @@ public:
         entries_[top_] = next;
         count_ += count_ < max_count ? 1 : 0;
     }
-    /// Applies several pushes and pops at once. They leave the `count` entries `left`, and at no
-    /// time had more than `depth` entries of their own.
-    constexpr void push_all(uint64_t const* left, unsigned count, unsigned depth) noexcept {
-        count_ = count_ + depth <= max_count ? count_ : max_count - depth;
-        for (unsigned i = 0; i < count; ++i) { entries_[(top_ + 1 + i) % max_count] = left[i]; }
-        top_ = (top_ + count) % max_count;
-        count_ += count;
+    /// Applies several pushes and pops at once. They take the top `taken` entries, leave `left` of
+    /// their own, `address(0)` and so on, and at no time had more than `depth` entries above those
+    /// of before. `taken` is at most `size_after(depth)`.
+    template <class Address>
+    constexpr void replace(unsigned taken, unsigned left, unsigned depth,
+                           Address const& address) noexcept {
+        count_ = size_after(depth) - taken;
+        top_ = (top_ + max_count - taken) % max_count;
+        for (unsigned i = 0; i < left; ++i) { entries_[(top_ + 1 + i) % max_count] = address(i); }
+        top_ = (top_ + left) % max_count;
+        count_ += left;
+    }
+    /// The number of entries of now that are kept after `depth` pushes.
+    [[nodiscard]] constexpr auto size_after(unsigned depth) const noexcept -> unsigned {
+        return count_ + depth <= max_count ? count_ : max_count - depth;
     }
     /// Pops `count` entries, 0 or 1; none if the stack is empty.
     constexpr void drop(unsigned count) noexcept {
@@ -30860,214 +30962,304 @@ private:
 
 }  // namespace ptspec::flow
 
-// ---- ptspec/flow/path_cache.hpp ----
+// ---- ptspec/flow/run_table.hpp ----
 
 namespace ptspec::flow {
 
-/// The packet that ends a path.
-enum class path_end : uint8_t {
+/// The packet that ends a run.
+enum class run_end : uint8_t {
     none,         ///< the last TNT
     tip,          ///< with an IP
     tip_pgd,      ///< without an IP
     tip_pgd_out,  ///< with an IP
-    tip_pge,      ///< with an IP; the path has no branches
+    tip_pge,      ///< with an IP; the run has no branches, and starts nowhere
 };
 
-/// The start of a path, its branches, and the packet that ends it.
-struct path_key {
-    /// At most this many branches.
-    static constexpr unsigned max_branches = 32;
+/// What the packets say of a run: where it starts, its branches, and how it ends.
+struct run_key {
+    static constexpr unsigned max_branches = packet::marked_branches::max_count;
 
-    uint64_t ip = 0;
+    uint64_t from = 0;
     uint64_t to = 0;        ///< the IP of the packet that ends it
-    uint64_t branches = 0;  ///< outcomes and number, code size, and `path_end`; 0: no path
-    uint64_t place = 0;     ///< address space, and the generation of the block cache
+    uint64_t branches = 0;  ///< as in `packet::marked_branches`; 0: no run
+    uint64_t place = 0;     ///< `run_table::place_of`, and `run_end` in bits 2:0
 
-    constexpr path_key() noexcept = default;
-    constexpr path_key(block_key const& from, packet::branches taken, uint32_t generation,
-                       path_end end = path_end::none, uint64_t target = 0) noexcept
-        : ip{from.ip},
-          to{target},
-          branches{taken.bits | uint64_t{taken.count} << 40 |
-                   uint64_t{underlying(from.width)} << 48 | uint64_t{underlying(end)} << 52 |
-                   uint64_t{1} << 63},
-          place{uint64_t{from.space} << 32 | generation} {}
-
-    [[nodiscard]] constexpr auto end() const noexcept -> path_end {
-        return static_cast<path_end>(branches >> 52 & 15);
-    }
-    friend constexpr auto operator==(path_key const& one, path_key const& two) noexcept -> bool {
+    friend constexpr auto operator==(run_key const& one, run_key const& two) noexcept -> bool {
         // Without a branch for each member: keys are usually equal.
-        return ((one.ip ^ two.ip) | (one.to ^ two.to) | (one.branches ^ two.branches) |
+        return ((one.from ^ two.from) | (one.to ^ two.to) | (one.branches ^ two.branches) |
                 (one.place ^ two.place)) == 0;
     }
+    [[nodiscard]] constexpr auto end() const noexcept -> run_end {
+        return static_cast<run_end>(place & 7);
+    }
+};
+/// A run that followed another one, and the bytes of its packets.
+struct run_successor {
+    static constexpr unsigned max_size = 16;
+
+    wide_bits bytes{};
+    uint32_t index = 0;  ///< of the run in the table
+    uint16_t id = 0;     ///< `run::id`
+    uint8_t size = 0;    ///< of the packets, in bytes; 0: no successor
 };
 
-/// A path that followed another one, and the bytes of its packets.
-struct path_successor {
-    uint64_t low = 0;    ///< bytes 0 to 7
-    uint64_t high = 0;   ///< bytes 8 to 15
-    uint32_t id = 0;     ///< `path::id`
-    uint32_t index = 0;  ///< of the path in the cache
-    uint32_t size = 0;   ///< of the packets, in bytes; 0: no successor
-};
-
-/// The effect of a path: the edges to count, the changes of the return stack, and the next IP.
+/// The branches from one IP of a packet to the next TIP or TIP.PGD, and their effect: the edges to
+/// count, the changes of the return stack, and the next IP.
 ///
-/// Shape:  256 bytes. Cache line 0 has all of a path with up to four edges and no pushed address,
-///         cache line 1 its successors.
-struct alignas(64) path {
-    /// This many edges are always counted: the end of a loop would be mispredicted.
-    static constexpr unsigned usual_edges = 4;
-    static constexpr unsigned max_edges = 24;
-    static constexpr unsigned max_successors = 2;
-    static constexpr unsigned max_pushes = 6;
+/// Shape:  192 bytes. Cache line 0 has all that a run needs which follows the run that it followed
+///         before, the others its key, edges and return addresses.
+struct alignas(64) run {
+    static constexpr unsigned max_words = 20;
     static constexpr unsigned index_bits = 24;
     static constexpr uint32_t index_mask = (1U << index_bits) - 1;
     static constexpr unsigned max_times = 255;
-    static constexpr uint8_t not_repeatable = 255;
 
-    path_key key{};
-    uint64_t end = 0;  ///< the next IP
-    /// The number of branches that the path covers, if `path_end::none` ends it; or
-    /// `not_repeatable`.
-    uint8_t taken = 0;
+    run_successor after[2] = {};
+    uint64_t next = 0;    ///< the next IP
+    uint32_t times = 0;   ///< how often it was repeated since `run_table::count_all`
+    uint16_t id = 1;      ///< another one for each run in this place of the table; not 0
+    uint8_t effects = 0;  ///< of the following
+    static constexpr uint8_t has_returns = 1;  ///< it changes the return stack
+    static constexpr uint8_t clears = 2;       ///< the return stack: it starts or ends tracing
+    static constexpr uint8_t ends = 4;         ///< it ends tracing
+    static constexpr uint8_t has_target = 8;   ///< `next` is the IP of the packet that ends it
+    run_key key{};
+    uint32_t listed_after = 0;
     uint8_t edges = 0;
-    uint8_t pushes : 3 = 0;  ///< return addresses that it leaves on the return stack
-    bool pops : 1 = false;   ///< it ends with a RET that is not compressed
+    uint8_t pushes = 0;      ///< return addresses that it leaves on the return stack
+    uint8_t takes = 0;       ///< return addresses of before that compressed RETs take from it
     uint8_t depth = 0;       ///< the maximum number of its addresses on the return stack
-    uint32_t id = 0;         ///< unique in the cache
-    uint32_t first_counted[usual_edges] = {};
-    path_successor successors[max_successors] = {};
-    uint32_t more_counted[max_edges - usual_edges] = {};
-    uint64_t pushed[max_pushes] = {};  ///< return addresses
+    uint8_t taken = 0;       ///< the branches that it covers
+    bool pops = false;       ///< it ends with a RET that is not compressed
+    bool is_part = false;    ///< it covers `taken` branches of the key, and not its end
+    bool is_listed = false;  ///< `times` may be other than 0
+    /// Edges from the first word on, return addresses in pairs from the last one on. An edge is its
+    /// index in bits 23:0, and in bits 31:24 the number of times that it counts.
+    uint32_t words[max_words] = {};
 
-    /// An edge: its index in bits 23:0, and in bits 31:24 the number of times that it counts.
-    [[nodiscard]] constexpr auto counted(unsigned edge) const noexcept -> uint32_t {
-        return edge < usual_edges ? first_counted[edge] : more_counted[edge - usual_edges];
+    /// It covers its key, whatever was executed before.
+    [[nodiscard]] constexpr auto is_plain() const noexcept -> bool {
+        return !is_part && takes == 0;
     }
-    [[nodiscard]] constexpr auto counted(unsigned edge) noexcept -> uint32_t& {
-        return edge < usual_edges ? first_counted[edge] : more_counted[edge - usual_edges];
+    /// A return address: first those that it takes, then those that it leaves.
+    [[nodiscard]] constexpr auto address(unsigned i) const noexcept -> uint64_t {
+        uint32_t const* const pair = words + max_words - 2 * (i + 1);
+        return uint64_t{pair[1]} << 32 | pair[0];
     }
-
-    [[nodiscard]] constexpr auto index(unsigned edge) const noexcept -> uint32_t {
-        return counted(edge) & index_mask;
+    constexpr void set_address(unsigned i, uint64_t to) noexcept {
+        uint32_t* const pair = words + max_words - 2 * (i + 1);
+        pair[0] = static_cast<uint32_t>(to);
+        pair[1] = static_cast<uint32_t>(to >> 32);
     }
-    [[nodiscard]] constexpr auto times(unsigned edge) const noexcept -> uint32_t {
-        return counted(edge) >> index_bits;
+    /// Room for this many more words.
+    [[nodiscard]] constexpr auto room() const noexcept -> unsigned {
+        return max_words - edges - 2U * (pushes + takes);
     }
-    /// Counts an edge. Returns false if there is no room.
-    [[nodiscard]] constexpr auto count(uint32_t with) noexcept -> bool {
-        for (unsigned i = 0; i < edges; ++i) {
-            if (index(i) == with && times(i) != max_times) {
-                counted(i) += 1U << index_bits;
+    /// Adds an edge. `merges`: it counts more times if it is there already, which takes a search.
+    /// Returns false if there is no room.
+    [[nodiscard]] constexpr auto add(uint32_t index, bool merges) noexcept -> bool {
+        for (unsigned i = merges ? edges : 0; i-- > 0;) {
+            if ((words[i] & index_mask) == index && words[i] >> index_bits != max_times) {
+                words[i] += 1U << index_bits;
                 return true;
             }
         }
-        if (edges == max_edges || with >> index_bits != 0) { return false; }
-        counted(edges++) = with | 1U << index_bits;
+        if (room() == 0 || index >> index_bits != 0) { return false; }
+        words[edges++] = index | 1U << index_bits;
         return true;
     }
 };
+static_assert(sizeof(run) == 192);
 
-/// Paths that were walked, in storage of the caller: `path storage[4096]` is 1 MB. When it is
-/// full, paths are replaced; no result depends on its size. A new cache is empty, whatever the
-/// storage has.
-class path_cache {
+/// Runs that were walked, in storage of the caller: `run storage[5461]` is 1 MB. When it is full,
+/// runs are replaced; no result depends on its size. A new table is empty, whatever the storage
+/// has.
+///
+/// A run that comes again is only counted; `count_all` counts the edges of all these runs.
+class run_table {
 public:
     template <size_t Count>
-    constexpr explicit path_cache(path (&storage)[Count]) noexcept : path_cache{storage, Count} {}
+    constexpr explicit run_table(run (&storage)[Count]) noexcept : run_table{storage, Count} {}
     /// `count` is 1 to 2^32 - 1.
-    constexpr path_cache(path* storage, size_t count) noexcept
-        : paths_{storage}, count_{static_cast<uint32_t>(count)} {
+    constexpr run_table(run* storage, size_t count) noexcept
+        : runs_{storage},
+          group_size_{count < max_group_size ? static_cast<uint32_t>(count) : max_group_size},
+          group_count_{static_cast<uint32_t>(count / group_size_)},
+          count_{group_size_ * group_count_} {
         clear();
     }
 
-    /// The path with this key, or the place for one.
-    [[nodiscard]] constexpr auto at(path_key const& key) noexcept -> path& {
-        uint64_t const spread = (key.branches + key.to) * detail::golden;
-        uint32_t const slot = detail::slot_of(detail::hash_of(key.ip ^ spread), count_);
-        path& one = paths_[slot];
-        return one.key == key ? one : beside(one, slot, key);
+    /// The number of an address space, code size and `block_cache::generation`, in keys.
+    [[nodiscard]] constexpr auto place_of(uint32_t space, code_width width,
+                                          uint32_t generation) noexcept -> uint64_t {
+        place const wanted{space, generation, width, true};
+        if (places_[last_place_] == wanted) [[likely]] { return numbers_[last_place_]; }
+        return find_place(wanted);
     }
-    /// The path of a TIP.PGE with this key. It has no branches.
-    [[nodiscard]] constexpr auto start_at(path_key const& key) noexcept -> path& {
-        path& known = at(key);
-        if (known.key != key) {
-            path made{};
-            made.key = key;
-            made.end = key.to;
-            insert(known, made);
-        }
-        return known;
-    }
-    /// Stores a path in a place that `at` returned.
-    constexpr void insert(path& place, path const& made) noexcept {
-        if (++last_id_ == 0) {  // ids are used up: an old one would name another path
-            clear();
-            last_id_ = 1;
-        }
-        place = made;
-        place.id = last_id_;
-        // Edges are counted four at a time: the unused ones count 0 times, each at another index,
-        // so that no store depends on another.
-        for (unsigned i = made.edges; i < path::max_edges; ++i) { place.counted(i) = i % 8; }
-    }
-    /// The successor of a path whose packets begin with these 16 bytes, or nullptr.
-    [[nodiscard]] constexpr auto find_successor(path const& from, wide_bits bytes) const noexcept
-        -> path_successor const* {
-        for (path_successor const& one : from.successors) {
-            if (matches(one, bytes)) { return &one; }
+    /// The first run with this key for which `fits(run)` is true, or nullptr.
+    template <class Fits>
+    [[nodiscard]] constexpr auto find(run_key const& key, Fits const& fits) noexcept -> run* {
+        for (run* one : groups_of(key).both) {
+            for (run* const end = one + group_size_; one != end; ++one) {
+                if (one->key.branches == key.branches && one->key == key && fits(*one)) {
+                    return one;
+                }
+            }
         }
         return nullptr;
     }
-    /// The path of a successor, or nullptr if it was replaced.
-    [[nodiscard]] constexpr auto find(path_successor const& one) noexcept -> path* {
-        path& found = paths_[one.index];
+    [[nodiscard]] constexpr auto find(run_key const& key) noexcept -> run* {
+        return find(key, [](run const&) { return true; });
+    }
+    /// The successor of a run whose packets are the first of these 16 bytes, or nullptr.
+    [[nodiscard]] constexpr auto find_after(run const& before, wide_bits bytes) const noexcept
+        -> run_successor const* {
+        for (run_successor const& one : before.after) {
+            wide_bits const mask = first_bytes_mask(one.size);
+            uint64_t const differences = ((bytes.low ^ one.bytes.low) & mask.low) |
+                                         ((bytes.high ^ one.bytes.high) & mask.high);
+            if (differences == 0) { return &one; }
+        }
+        return nullptr;
+    }
+    /// The run of a successor, or nullptr if it was replaced, or there is none.
+    [[nodiscard]] constexpr auto find(run_successor const& one) noexcept -> run* {
+        run& found = runs_[one.index];
         return found.id == one.id ? &found : nullptr;
     }
     /// Adds a successor, in place of the older one. Its packets have `size` bytes, 1 to 16, of
     /// `bytes`.
-    constexpr void add_successor(path& from, path const& next, wide_bits bytes,
-                                 uint32_t size) noexcept {
-        wide_bits const mask = first_bytes_mask(size);
-        from.successors[1] = from.successors[0];
-        from.successors[0] = {bytes.low & mask.low, bytes.high & mask.high, next.id,
-                              static_cast<uint32_t>(&next - paths_), size};
+    constexpr void add_after(run& before, run const& next, wide_bits bytes, size_t size) noexcept {
+        wide_bits const mask = first_bytes_mask(static_cast<unsigned>(size));
+        before.after[1] = before.after[0];
+        before.after[0] = {{bytes.low & mask.low, bytes.high & mask.high},
+                           index_of(next),
+                           next.id,
+                           static_cast<uint8_t>(size)};
+    }
+
+    /// Counts a run once more.
+    constexpr void repeat(run& one) noexcept {
+        if (one.times++ == 0 && !one.is_listed) { list(one); }
+    }
+    /// Stores a run, perhaps in place of another one, whose edges `sink` counts first.
+    template <class Sink>
+    constexpr auto insert(run const& made, Sink& sink) -> run& {
+        auto const at = groups_of(made.key);
+        uint32_t const way = next_way_++ % (2 * group_size_);
+        run* chosen = at.both[way / group_size_] + way % group_size_;
+        for (uint32_t i = 2 * group_size_; i-- > 0;) {
+            run* const other = at.both[i / group_size_] + i % group_size_;
+            if (other->key.branches == 0) { chosen = other; }
+        }
+        run& kept = *chosen;
+        count(kept, sink);
+        bool const is_listed = kept.is_listed;
+        uint32_t const after = kept.listed_after;
+        auto id = static_cast<uint16_t>(kept.id + 1);
+        if (id == 0) {
+            forget_successors();  // an old one would name another run
+            id = 1;
+        }
+        kept = made;
+        kept.is_listed = is_listed;
+        kept.listed_after = after;
+        kept.id = id;
+        return kept;
+    }
+    /// Counts the edges of the runs that were repeated since the last call.
+    template <class Sink>
+    constexpr void count_all(Sink& sink) {
+        while (first_listed_ != none) {
+            run& one = runs_[first_listed_];
+            first_listed_ = one.listed_after;
+            one.is_listed = false;
+            count(one, sink);
+        }
     }
     constexpr void clear() noexcept {
-        for (uint32_t i = 0; i < count_; ++i) { paths_[i] = {}; }
+        for (uint32_t i = 0; i < count_; ++i) { runs_[i] = {}; }
+        first_listed_ = none;
+        for (auto& one : places_) { one = {}; }
+        last_place_ = 0;
+        next_number_ = 0;
     }
 
 private:
-    /// The number of places that a path may have.
-    static constexpr uint32_t ways = 4;
+    static constexpr uint32_t none = 0xFFFF'FFFF;
+    static constexpr uint32_t max_group_size = 8;
+    static constexpr uint32_t place_count = 8;
 
-    constexpr auto beside(path& one, uint32_t slot, path_key const& key) noexcept -> path& {
-        path* free = one.key.branches == 0 ? &one : nullptr;
-        for (uint32_t i = 1; i < ways; ++i) {
-            if ((slot ^ i) >= count_) { continue; }
-            path& other = paths_[slot ^ i];
-            if (other.key == key) { return other; }
-            if (other.key.branches == 0 && free == nullptr) { free = &other; }
+    struct place {
+        uint32_t space = 0;
+        uint32_t generation = 0;
+        code_width width{};
+        bool is_used = false;
+
+        friend constexpr auto operator==(place const&, place const&) noexcept -> bool = default;
+    };
+
+    [[nodiscard]] constexpr auto index_of(run const& one) const noexcept -> uint32_t {
+        return static_cast<uint32_t>(&one - runs_);
+    }
+    struct groups {
+        run* both[2];
+    };
+    /// A run is in one of two groups.
+    [[nodiscard]] constexpr auto groups_of(run_key const& key) const noexcept -> groups {
+        uint64_t const mixed = (key.from ^ rotated(key.to, 24) ^ rotated(key.branches, 44)) *
+                               detail::golden;
+        return {
+            {group_at(static_cast<uint32_t>(mixed >> 32)), group_at(static_cast<uint32_t>(mixed))}};
+    }
+    [[nodiscard]] constexpr auto group_at(uint32_t hash) const noexcept -> run* {
+        return runs_ + size_t{detail::slot_of(hash, group_count_)} * group_size_;
+    }
+    static constexpr auto rotated(uint64_t bits, unsigned by) noexcept -> uint64_t {
+        return bits << by | bits >> (64 - by);
+    }
+    constexpr auto find_place(place const& wanted) noexcept -> uint64_t {
+        for (uint32_t i = 0; i < place_count; ++i) {
+            if (places_[i] == wanted) {
+                last_place_ = i;
+                return numbers_[i];
+            }
         }
-        if (free != nullptr) { return *free; }
-        next_way_ = (next_way_ + 1) % ways;
-        uint32_t const place = slot ^ next_way_;
-        return paths_[place < count_ ? place : slot];
+        // Numbers are not used twice: the runs of a place that is replaced are not found again.
+        last_place_ = (last_place_ + 1) % place_count;
+        places_[last_place_] = wanted;
+        return numbers_[last_place_] = next_number_++ << 3;
+    }
+    constexpr void forget_successors() noexcept {
+        for (uint32_t i = 0; i < count_; ++i) {
+            for (auto& one : runs_[i].after) { one = {}; }
+        }
+    }
+    constexpr void list(run& one) noexcept {
+        one.is_listed = true;
+        one.listed_after = first_listed_;
+        first_listed_ = index_of(one);
+    }
+    template <class Sink>
+    static constexpr void count(run& one, Sink& sink) {
+        if (one.times == 0) { return; }
+        for (unsigned i = 0; i < one.edges; ++i) {
+            uint32_t const word = one.words[i];
+            sink.count(word & run::index_mask, uint64_t{one.times} * (word >> run::index_bits));
+        }
+        one.times = 0;
     }
 
-    static constexpr auto matches(path_successor const& one, wide_bits bytes) noexcept -> bool {
-        wide_bits const mask = first_bytes_mask(one.size);
-        uint64_t const differences = ((bytes.low ^ one.low) & mask.low) |
-                                     ((bytes.high ^ one.high) & mask.high) | (one.size == 0);
-        return differences == 0;
-    }
-
-    path* paths_;
-    uint32_t count_;
-    uint32_t last_id_ = 0;
+    run* runs_;
+    uint32_t group_size_;
+    uint32_t group_count_;
+    uint32_t count_;  ///< of runs
+    uint32_t first_listed_ = none;
     uint32_t next_way_ = 0;
+    uint32_t last_place_ = 0;
+    uint64_t next_number_ = 0;
+    place places_[place_count] = {};
+    uint64_t numbers_[place_count] = {};
 };
 
 }  // namespace ptspec::flow
@@ -31223,10 +31415,10 @@ struct event_name {
     template <class Type>
     using ignored = typename Type::ignores_events;
 };
-struct paths_name {
-    int paths;
+struct runs_name {
+    int runs;
     template <class Type>
-    static auto find() -> decltype(&Type::paths);
+    static auto find() -> decltype(&Type::runs);
 };
 
 }  // namespace detail
@@ -31262,19 +31454,20 @@ concept takes_events = !ignores<Sink, detail::event_name> &&
 
 template <class Sink>
 concept takes_only_edges = takes_edges<Sink> && !takes_instructions<Sink> && !takes_blocks<Sink>;
-/// A sink that counts edges, in any order. Instead of reporting the edges of branches that it
-/// walked before, a walker may call `repeat(path)`. `paths()` is the cache of paths, or nullptr. It
-/// may be shared by walkers of the same code with the same options, and by sinks whose `index_of`
-/// agrees.
+/// A sink that counts edges, in any order, each a number of times at once. `runs()` is the table of
+/// runs, or nullptr: then a walker counts the branches of a known run without a walk, at the latest
+/// when `run` returns. The table may be shared by walkers of the same code with the same options,
+/// and by sinks whose `index_of` agrees.
 template <class Sink>
-concept has_paths = requires(Sink& sink, edge const& one, path const& known) {
-    { sink.paths() } -> same_as<path_cache*>;
+concept has_runs = requires(Sink& sink, edge const& one) {
+    { sink.runs() } -> same_as<run_table*>;
     { sink.index_of(one) } -> same_as<uint32_t>;
-    sink.count(sink.index_of(one));
-    sink.repeat(known);
-};
+    sink.count(sink.index_of(one), uint64_t{});
+} && (!takes_starts<Sink> || requires(Sink& sink) {
+                       { sink.index_of_start(uint64_t{}, uint32_t{}) } -> same_as<uint32_t>;
+                   });
 template <class Sink>
-concept takes_paths = takes_only_edges<Sink> && has_paths<Sink>;
+concept takes_runs = takes_only_edges<Sink> && !takes_stops<Sink> && has_runs<Sink>;
 
 template <class Sink>
 concept sink = takes_instructions<Sink> || takes_blocks<Sink> || takes_edges<Sink> ||
@@ -31306,10 +31499,11 @@ struct sink_members {
                   "the time of a sink is `void time(ptspec::trace::time const&)`");
     static_assert(is_right<Sink, event_name, takes_events<Sink>>,
                   "the event of a sink is `void event(ptspec::trace::event const&)`");
-    static_assert(has_paths<Sink> || !has_member<Sink, paths_name>,
-                  "a sink with `auto paths() -> ptspec::flow::path_cache*` has also `auto "
-                  "index_of(ptspec::flow::edge const&) -> uint32_t`, `void count(uint32_t)` and "
-                  "`void repeat(ptspec::flow::path const&)`");
+    static_assert(has_runs<Sink> || !has_member<Sink, runs_name>,
+                  "a sink with `auto runs() -> ptspec::flow::run_table*` has also `auto "
+                  "index_of(ptspec::flow::edge const&) -> uint32_t`, `void count(uint32_t index, "
+                  "uint64_t times)` and, if it takes starts, `auto index_of_start(uint64_t ip, "
+                  "uint32_t space) -> uint32_t`");
     static_assert(takes_gaps<Sink> || ignores<Sink, gap_name>,
                   "a sink has `void gap(ptspec::flow::gap const&)`, which receives what is not "
                   "known; if it needs none: `using ignores_gaps = SINK;`, where SINK is the class "
@@ -31671,18 +31865,18 @@ struct coverage_options {
 /// A sink that counts edges, or blocks, in a bitmap of the caller, as fuzzers use it: a byte for
 /// each index. Several edges may have the same index.
 ///
-/// With a `path_cache`, branches that were walked before are counted without a walk. It does not
-/// change the counts.
+/// With a `run_table`, branches that were walked before are counted without a walk, when `run`
+/// returns. It does not change the counts.
 class coverage {
 public:
     using ignores_gaps = coverage;
 
     /// `count` is the number of bytes of `counts`, a power of two from 8 to 2^31.
-    constexpr coverage(uint8_t* counts, size_t count, path_cache* paths = nullptr,
+    constexpr coverage(uint8_t* counts, size_t count, run_table* runs = nullptr,
                        coverage_options const& options = {}) noexcept
         : counts_{counts},
           mask_{static_cast<uint32_t>(count - 1)},
-          paths_{paths},
+          runs_{runs},
           options_{options} {}
 
     /// The index of an edge: bits 31 and below of H(from) ^ H(to) / 2, modulo the size, where H(x)
@@ -31695,43 +31889,28 @@ public:
         if (!options_.filter.takes(one)) { return not_counted; }
         return (detail::hash_of(one.from) ^ detail::hash_of(one.to) >> 1) & mask_;
     }
+    /// The index of the block where tracing starts, or `not_counted`.
+    [[nodiscard]] constexpr auto index_of_start(uint64_t ip, uint32_t space) const noexcept
+        -> uint32_t {
+        bool const counts = options_.blocks && options_.filter.takes(ip, space);
+        return counts ? block_index(ip) : not_counted;
+    }
     static constexpr uint32_t not_counted = 0xFFFF'FFFF;
 
-    constexpr void count(uint32_t index) noexcept {
+    constexpr void count(uint32_t index, uint64_t times = 1) noexcept {
         uint8_t& at = counts_[index];
-        at = static_cast<uint8_t>(options_.saturates && at == 255 ? 255 : at + 1);
-    }
-    /// Counts the edges of a path.
-    constexpr void repeat(path const& known) noexcept {
-        uint8_t* const counts = counts_;  // loaded once: a store to a byte may alias it
-        if (options_.saturates) {
-            for (unsigned i = 0; i < known.edges; ++i) {
-                uint8_t& at = counts[known.index(i)];
-                uint32_t const sum = at + known.times(i);
-                at = static_cast<uint8_t>(sum < 255 ? sum : 255);
-            }
-            return;
-        }
-        auto const add = [&](uint32_t counted) {
-            uint8_t& at = counts[counted & path::index_mask];
-            at = static_cast<uint8_t>(at + (counted >> path::index_bits));
-        };
-        // Most paths have up to four edges. g++ does not unroll a loop.
-        auto const add_four = [&](uint32_t const* some) {
-            add(some[0]), add(some[1]), add(some[2]), add(some[3]);
-        };
-        static_assert(path::usual_edges == 4 && path::max_edges % 4 == 0);
-        add_four(known.first_counted);
-        for (unsigned i = 4; i < known.edges; i += 4) { add_four(known.more_counted + i - 4); }
+        uint64_t const sum = at + times;
+        at = static_cast<uint8_t>(options_.saturates && sum > 255 ? 255 : sum);
     }
     constexpr void edge(flow::edge const& one) noexcept {
         uint32_t const index = index_of(one);
         if (index != not_counted) { count(index); }
     }
     constexpr void start(uint64_t ip, uint32_t space) noexcept {
-        if (options_.blocks && options_.filter.takes(ip, space)) { count(block_index(ip)); }
+        uint32_t const index = index_of_start(ip, space);
+        if (index != not_counted) { count(index); }
     }
-    [[nodiscard]] constexpr auto paths() const noexcept -> path_cache* { return paths_; }
+    [[nodiscard]] constexpr auto runs() const noexcept -> run_table* { return runs_; }
 
 private:
     [[nodiscard]] constexpr auto block_index(uint64_t ip) const noexcept -> uint32_t {
@@ -31740,7 +31919,7 @@ private:
 
     uint8_t* counts_;
     uint32_t mask_;
-    path_cache* paths_;
+    run_table* runs_;
     coverage_options options_;
 };
 
@@ -31761,22 +31940,22 @@ struct block_count {
 /// where tracing starts.
 ///
 /// Shape:  a hash table in storage of the caller. A block is not counted if 64 consecutive entries
-///         are used by other blocks; then `is_full()` is true. A `path_cache` does not change the
-///         counts. No other sink may use the same `path_cache`.
+///         are used by other blocks; then `is_full()` is true. A `run_table` does not change the
+///         counts. No other sink may use the same `run_table`.
 class block_counts {
 public:
     using ignores_gaps = block_counts;
 
     template <size_t Count>
-    constexpr explicit block_counts(block_count (&storage)[Count], path_cache* paths = nullptr,
+    constexpr explicit block_counts(block_count (&storage)[Count], run_table* runs = nullptr,
                                     edge_filter const& filter = {}) noexcept
-        : block_counts{storage, Count, paths, filter} {}
+        : block_counts{storage, Count, runs, filter} {}
     /// `max_count` is the number of entries of `storage`, 1 to 2^32 - 2. All entries must be 0.
-    constexpr block_counts(block_count* storage, size_t max_count, path_cache* paths = nullptr,
+    constexpr block_counts(block_count* storage, size_t max_count, run_table* runs = nullptr,
                            edge_filter const& filter = {}) noexcept
         : entries_{storage},
           max_count_{static_cast<uint32_t>(max_count)},
-          paths_{paths},
+          runs_{runs},
           filter_{filter} {}
 
     /// The number of different blocks.
@@ -31795,26 +31974,26 @@ public:
     [[nodiscard]] constexpr auto index_of(flow::edge const& one) noexcept -> uint32_t {
         return filter_.takes_target(one) ? entry_of(one.to, one.space) : not_counted;
     }
+    /// The same for the block where tracing starts.
+    [[nodiscard]] constexpr auto index_of_start(uint64_t ip, uint32_t space) noexcept -> uint32_t {
+        return filter_.takes(ip, space) ? entry_of(ip, space) : not_counted;
+    }
     static constexpr uint32_t not_counted = 0xFFFF'FFFF;
-    constexpr void count(uint32_t index, uint32_t times = 1) noexcept {
+    constexpr void count(uint32_t index, uint64_t times = 1) noexcept {
+        constexpr uint32_t most = 0xFFFF'FFFF;
         uint32_t& at = entries_[index].count;
         size_ += at == 0 ? 1 : 0;
-        at = at > 0xFFFF'FFFF - times ? 0xFFFF'FFFF : at + times;
-    }
-    /// Counts the blocks of a path.
-    constexpr void repeat(path const& known) noexcept {
-        for (unsigned i = 0; i < known.edges; ++i) { count(known.index(i), known.times(i)); }
+        at = times > most - at ? most : static_cast<uint32_t>(at + times);
     }
     constexpr void edge(flow::edge const& one) noexcept {
         uint32_t const at = index_of(one);
         if (at != not_counted) { count(at); }
     }
     constexpr void start(uint64_t ip, uint32_t space) noexcept {
-        if (!filter_.takes(ip, space)) { return; }
-        uint32_t const at = entry_of(ip, space);
+        uint32_t const at = index_of_start(ip, space);
         if (at != not_counted) { count(at); }
     }
-    [[nodiscard]] constexpr auto paths() const noexcept -> path_cache* { return paths_; }
+    [[nodiscard]] constexpr auto runs() const noexcept -> run_table* { return runs_; }
 
 private:
     static constexpr uint32_t max_probes = 64;
@@ -31844,7 +32023,7 @@ private:
     uint32_t max_count_;
     uint32_t size_ = 0;
     bool is_full_ = false;
-    path_cache* paths_;
+    run_table* runs_;
     edge_filter filter_;
 };
 
@@ -33007,100 +33186,6 @@ private:
 
 }  // namespace ptspec::flow::detail
 
-// ---- ptspec/flow/detail/path_recorder.hpp ----
-
-namespace ptspec::flow::detail {
-
-/// Branches are collected from several TNTs, to walk more of them at once.
-template <class Sink, class Code>
-inline constexpr bool merges_tnts = takes_paths<Sink> &&
-                                    changes_of<Code> == space_changes::at_paging;
-template <class Sink, class Code>
-inline constexpr bool uses_paths = takes_paths<Sink> &&
-                                   changes_of<Code> != space_changes::at_branches;
-
-/// What ended the walk to a branch.
-enum class walked : uint8_t {
-    branch,   ///< the branch was executed
-    waits,    ///< its TIP follows
-    lost,     ///< there is a gap
-    missing,  ///< code is missing that the caller wants to supply
-};
-
-/// A sink that counts edges in another sink, and records their path.
-template <class Sink>
-struct path_recorder {
-    Sink& sink;
-    path made{};
-    bool fits = true;           ///< `made` has all edges and return addresses
-    bool is_compressed = true;  ///< a RET is compressed: it pops its target from the return stack
-
-    constexpr void edge(flow::edge const& one) {
-        uint32_t const index = sink.index_of(one);
-        if (index != Sink::not_counted) {
-            sink.count(index);
-            if (!made.count(index)) { fits = false; }
-        }
-        bool const returns = one.kind == instruction_class::near_return;
-        bool const calls = is_pushing_call(one.kind, one.to, one.after);
-        if (returns && !is_compressed) {
-            made.pops = true;
-            return;
-        }
-        // A RET that pops an address from before the path may have another target next time.
-        if (returns && made.pushes == 0) { fits = false; }
-        if (calls && made.pushes == path::max_pushes) { fits = false; }
-        if (!fits) { return; }
-        if (returns) { --made.pushes; }
-        if (calls) { made.pushed[made.pushes++] = one.after; }
-        made.depth = made.pushes > made.depth ? made.pushes : made.depth;
-    }
-};
-
-}  // namespace ptspec::flow::detail
-
-// ---- ptspec/flow/detail/path_chain.hpp ----
-
-namespace ptspec::flow::detail {
-
-/// The path that a walk completed last, and the packet bytes that follow it.
-///
-/// The successors of a path are recorded with the bytes of their packets. Where the same bytes
-/// follow the path again, the successor is applied without decoding them. This takes 0.7 of the
-/// time of coverage with full caches (g++ 12, xdc-mruby).
-struct path_chain {
-    path* completed = nullptr;  ///< the path that the last packet completed
-    path* previous = nullptr;   ///< the path that `low` and `high` follow
-    uint32_t previous_id = 0;   ///< another path may have replaced `previous`
-    uint64_t low = 0;           ///< the 16 bytes after `previous`
-    uint64_t high = 0;
-    uint64_t offset = 0;  ///< of these bytes in the trace
-
-    constexpr void reset() noexcept { completed = previous = nullptr; }
-    /// Records `current`, whose packets end at `end`, as a successor of `previous`.
-    constexpr void record(path_cache& paths, uint64_t end) noexcept {
-        constexpr uint64_t max_bytes = 16;
-        bool const is_there = previous != nullptr && previous->id == previous_id;
-        if (is_there && end - offset <= max_bytes) {
-            paths.add_successor(*previous, *completed, {low, high},
-                                static_cast<uint32_t>(end - offset));
-        }
-        previous = nullptr;
-    }
-    /// Finds the successor of `current` whose packets have the 16 bytes at `bytes`; nullptr if
-    /// there is none.
-    constexpr auto find_next(path_cache& paths, uint8_t const* bytes) noexcept
-        -> path_successor const* {
-        previous = completed;
-        previous_id = completed->id;
-        low = load_le64(bytes);
-        high = load_le64(bytes + 8);
-        return paths.find_successor(*completed, {low, high});
-    }
-};
-
-}  // namespace ptspec::flow::detail
-
 // ---- ptspec/flow/detail/reports.hpp ----
 
 /// Reports blocks and their branches to a sink.
@@ -33174,6 +33259,323 @@ constexpr void report_stop([[maybe_unused]] block const& passed, [[maybe_unused]
 
 }  // namespace ptspec::flow::detail
 
+// ---- ptspec/flow/detail/run_recorder.hpp ----
+
+namespace ptspec::flow::detail {
+
+/// Branches are collected from several TNTs, to walk more of them at once.
+template <class Sink, class Code>
+inline constexpr bool merges_tnts = takes_runs<Sink> &&
+                                    changes_of<Code> == space_changes::at_paging;
+template <class Sink, class Code>
+inline constexpr bool uses_runs = takes_runs<Sink> &&
+                                  changes_of<Code> != space_changes::at_branches;
+
+/// What ended the walk to a branch.
+enum class walked : uint8_t {
+    branch,   ///< the branch was executed
+    waits,    ///< its TIP follows
+    lost,     ///< there is a gap
+    missing,  ///< code is missing that the caller wants to supply
+};
+
+/// A sink that counts edges in another sink, and keeps them to make a run of them.
+template <class Sink>
+class run_recorder {
+public:
+    constexpr explicit run_recorder(Sink& sink) noexcept : sink_{&sink} {}
+
+    constexpr void edge(flow::edge const& one) {
+        uint32_t const index = sink_->index_of(one);
+        if (index != Sink::not_counted) { sink_->count(index); }
+        bool const returns = one.kind == instruction_class::near_return;
+        bool const calls = !returns && is_pushing_call(one.kind, one.to, one.after);
+        if (count_ == max_edges) {
+            is_whole_ = false;
+            return;
+        }
+        edges_[count_++] = {returns ? one.to : one.after, index, returns, calls};
+    }
+    /// A branch was walked; the next IP is `next`.
+    constexpr void end_branch(uint64_t next) noexcept {
+        if (!is_whole_) { return; }
+        ends_[branches_++] = {next, static_cast<uint8_t>(count_)};
+    }
+    /// The run with this key. `next` is the IP after its last branch, if no packet ends it. A part
+    /// of the run, of `taken` branches, perhaps none, if fewer were walked or have room.
+    [[nodiscard]] constexpr auto made(run_key const& key, uint64_t next) const noexcept -> run {
+        run all{};
+        unsigned taken = branches_;
+        bool const merges = count_ > most_unmerged;
+        unsigned const fitting = fill(all, count_, merges);
+        bool const is_whole = is_whole_ && fitting == count_ && taken == highest_bit(key.branches);
+        if (is_whole) {
+            all.next = key.end() == run_end::none ? next : key.to;
+        } else {
+            while (taken != 0 && ends_[taken - 1].edges > fitting) { --taken; }
+            all = {};
+            if (taken != 0) {
+                (void)fill(all, ends_[taken - 1].edges, merges);
+                all.next = ends_[taken - 1].next;
+            }
+        }
+        all.key = key;
+        all.taken = static_cast<uint8_t>(taken);
+        all.is_part = !is_whole;
+        bool const has_returns = all.pops || all.pushes != 0 || all.takes != 0 || all.depth != 0;
+        bool const has_target = is_whole && key.end() != run_end::none;
+        bool const ends = is_whole && key.end() == run_end::tip_pgd_out;
+        all.effects = static_cast<uint8_t>((has_returns ? run::has_returns : 0U) |
+                                           (has_target ? run::has_target : 0U) |
+                                           (ends ? run::ends | run::clears : 0U));
+        return all;
+    }
+
+private:
+    static constexpr unsigned max_edges = 128;
+    /// So many edges usually have room, also with their return addresses.
+    static constexpr unsigned most_unmerged = 16;
+
+    struct kept {
+        uint64_t address;  ///< of a RET its target, else the address after the branch
+        uint32_t index;
+        bool returns;
+        bool calls;
+    };
+    struct end {
+        uint64_t next;
+        uint8_t edges;
+    };
+
+    /// Adds the first `count` edges to a run. Returns how many had room.
+    constexpr auto fill(run& all, unsigned count, bool merges) const noexcept -> unsigned {
+        unsigned const walked = branches_ == 0 ? 0 : ends_[branches_ - 1].edges;
+        int level = 0;
+        for (unsigned i = 0; i < count; ++i) {
+            kept const& one = edges_[i];
+            if (one.index != Sink::not_counted && !all.add(one.index, merges)) { return i; }
+            if (!one.returns && !one.calls) { continue; }
+            if (one.returns && i >= walked) {
+                all.pops = true;  // it has a TIP: it is not compressed
+            } else if (one.returns && all.pushes != 0) {
+                --all.pushes;
+                --level;
+            } else {
+                if (all.room() < 2) { return i; }
+                all.set_address(all.takes + all.pushes, one.address);
+                one.returns ? ++all.takes : ++all.pushes;
+                level += one.returns ? -1 : 1;
+                if (level > all.depth) { all.depth = static_cast<uint8_t>(level); }
+            }
+        }
+        return count;
+    }
+
+    Sink* sink_;
+    unsigned count_ = 0;
+    uint8_t branches_ = 0;
+    bool is_whole_ = true;
+    kept edges_[max_edges];
+    end ends_[run_key::max_branches];
+};
+
+/// The start of tracing at an IP, as a run. It is a part if it has no room.
+template <takes_runs Sink>
+constexpr auto start_of(run_key const& key, uint32_t space, Sink& sink) -> run {
+    run made{};
+    made.key = key;
+    made.next = key.to;
+    made.effects = run::clears | run::has_target;
+    if constexpr (takes_starts<Sink>) {
+        uint32_t const index = sink.index_of_start(key.to, space);
+        made.is_part = index != Sink::not_counted && !made.add(index, false);
+    }
+    return made;
+}
+
+/// Counts the runs that were repeated when `run` of a walker returns, or a sink throws.
+template <class Sink>
+struct run_counter {
+    Sink& sink;
+    constexpr explicit run_counter(Sink& to) noexcept : sink{to} {}
+    run_counter(run_counter const&) = delete;
+    auto operator=(run_counter const&) -> run_counter& = delete;
+    constexpr ~run_counter() {
+        if constexpr (takes_runs<Sink>) {
+            if (sink.runs() != nullptr) { sink.runs()->count_all(sink); }
+        }
+    }
+};
+
+}  // namespace ptspec::flow::detail
+
+// ---- ptspec/flow/detail/run_loop.hpp ----
+
+namespace ptspec::flow::detail {
+
+/// Where a walk is, in the registers of a loop.
+struct run_position {
+    uint64_t ip = 0;
+    uint64_t branches = 1;   ///< that are left, as in `packet::marked_branches`
+    uint64_t first_tnt = 0;  ///< the offset of the first of their TNTs
+    bool is_on = false;
+    bool has_stopped = false;  ///< there may be a gap, or code is missing: the walk knows
+};
+
+/// Runs that were counted, and whose effect on the return stack waits. Most runs are followed by a
+/// TIP.PGD, which clears the stack, or end before a RET needs it.
+struct run_log {
+    static constexpr unsigned max_count = 64;
+
+    run const* runs[max_count];
+    unsigned count = 0;
+    bool clears = false;  ///< the return stack is cleared before these runs
+};
+
+/// The end of a run, by the packet that follows its branches.
+constexpr auto end_of(packet::kind what) noexcept -> run_end {
+    return what == packet::kind::tip       ? run_end::tip
+           : what == packet::kind::tip_pge ? run_end::tip_pge
+           : what == packet::kind::tip_pgd ? run_end::tip_pgd_out
+                                           : run_end::none;
+}
+
+/// Reads the packets of runs: PAD, TNT, TIP, TIP.PGE, TIP.PGD, CYC and MTC, and TSC while tracing
+/// is on. Any other packet ends the loop. `walk` is a `code_walk` without a gap.
+///
+/// One function, whose variables are in registers: as a class of several functions it takes 1.4
+/// times as long (g++ 12).
+template <class Walk, class Binds, class Sink>
+PTSPEC_ATTRIBUTE(flatten)
+constexpr auto read_runs(Walk& walk, Binds& binds, Sink& sink, uint8_t const* const bytes,
+                         size_t room, uint64_t offset, uint64_t last_ip) -> trace::skipped_packets {
+    using packet::kind;
+    constexpr uint64_t off = packet::marked_branches::off;
+    run_table& runs = *sink.runs();
+    uint64_t const place = walk.place_in(runs);
+    run_position const start = walk.position();
+    uint64_t from = start.ip;
+    uint64_t branches = start.is_on ? start.branches : off;
+    uint8_t const* at = bytes;
+    uint8_t const* const end = bytes + room;
+    uint8_t const* first_tnt = nullptr;
+    run* previous = nullptr;  // the run that ends at `at`, if it is in the table
+    bool has_ended = false;   // tracing, which the binder does not know yet
+    uint64_t ended_at = 0;
+    bool has_stopped = false;  // the walk has a gap, or lacks code
+    run_log waiting;
+
+    auto const offset_of = [&](uint8_t const* byte) {
+        return offset + static_cast<size_t>(byte - bytes);
+    };
+    auto const here = [&]() -> run_position {
+        return {from, branches != off ? branches : 1,
+                first_tnt == nullptr ? start.first_tnt : offset_of(first_tnt), branches != off};
+    };
+    auto const wide_at = [](uint8_t const* byte) -> wide_bits {
+        return {load_le64(byte), load_le64(byte + 8)};
+    };
+    auto const repeat = [&](run& known) {
+        runs.repeat(known);
+        waiting.runs[waiting.count] = &known;
+        waiting.count += known.effects & run::has_returns;
+        if (waiting.count == run_log::max_count) [[unlikely]] { walk.apply_returns(waiting); }
+    };
+    auto const clear_returns = [&]() {
+        waiting.count = 0;
+        waiting.clears = true;
+    };
+    // The runs that followed the one before another time.
+    auto const follow = [&]() {
+        run const* last_target = nullptr;
+        run const* last_end = nullptr;
+        while (at < end) {
+            run_successor const* const next = runs.find_after(*previous, wide_at(at));
+            run* const known = next != nullptr ? runs.find(*next) : nullptr;
+            if (known == nullptr) { break; }
+            at += next->size;
+            repeat(*known);
+            previous = known;
+            last_target = (known->effects & run::has_target) != 0 ? known : last_target;
+            if ((known->effects & run::clears) != 0) {
+                clear_returns();
+                if ((known->effects & run::ends) != 0) { last_end = known; }
+            }
+        }
+        from = previous->next;
+        branches = (previous->effects & run::ends) != 0 ? off : 1;
+        if (last_target != nullptr) { last_ip = last_target->next; }
+        if (last_end != nullptr) {
+            has_ended = true;
+            ended_at = last_end->next;
+        }
+    };
+
+    for (;;) {
+        if (previous != nullptr) { follow(); }
+        uint8_t const* const begin = at;
+        auto const got = trace::read_branches(bytes, at, end, branches, first_tnt, last_ip);
+        bool const starts = got.what == kind::tip_pge;
+        if (got.what == kind::pad || (starts && !has_ended && !binds.start_tracing())) { break; }
+        auto const how = end_of(got.what);
+        run* before = got.has_times ? nullptr : previous;
+        uint16_t const before_id = before != nullptr ? before->id : uint16_t{0};
+        run_key key{starts ? 0 : from, got.ip, starts ? 1 : branches, place | underlying(how)};
+        run* known = runs.find(key);
+        while (known != nullptr && known->is_part && known->takes == 0) {
+            repeat(*known);
+            unsigned const left = highest_bit(branches) - known->taken;
+            from = key.from = known->next;
+            branches = key.branches = uint64_t{1} << left | (branches & low_bits(left));
+            known = runs.find(key);
+            before = nullptr;
+        }
+        if (known != nullptr && known->takes == 0) {
+            repeat(*known);
+            from = known->next;
+        } else {
+            if (starts) {
+                walk.start_run(key, sink);
+                from = key.to;
+            } else {
+                auto const after = walk.walk_run(here(), how, key.to, offset_of(at), waiting, sink);
+                has_stopped = after.has_stopped;
+                if (has_stopped) { break; }
+                from = after.ip;
+            }
+            known = runs.find(key);
+            if (known != nullptr && !known->is_plain()) { known = nullptr; }
+        }
+        at += got.length;
+        auto const size = static_cast<size_t>(at - begin);
+        bool const is_near = before != nullptr && size <= run_successor::max_size;
+        // The run before may have been replaced. Its IP is LastIP only if a packet has it.
+        if (is_near && known != nullptr && before->id == before_id &&
+            (how == run_end::none || (before->effects & run::has_target) != 0)) {
+            runs.add_after(*before, *known, wide_at(begin), size);
+        }
+        previous = known;
+        branches = how == run_end::tip_pgd_out ? off : 1;
+        if (how != run_end::none) { last_ip = key.to; }
+        if (starts || branches == off) { clear_returns(); }
+        if (branches == off) {
+            has_ended = true;
+            ended_at = key.to;
+        }
+    }
+    if (!has_stopped) {
+        walk.apply_returns(waiting);
+        walk.set_position(here());
+    }
+    if (has_ended) {
+        (void)binds.end_tracing({true, ended_at});
+        if (branches != off) { (void)binds.start_tracing(); }
+    }
+    return {static_cast<size_t>(at - bytes), last_ip};
+}
+
+}  // namespace ptspec::flow::detail
+
 // ---- ptspec/flow/detail/code_walk.hpp ----
 
 namespace ptspec::flow::detail {
@@ -33218,7 +33620,6 @@ public:
         gap_ = {};
         gaps_ = {};
         walked_ = {};
-        end_skipping();
         forget_width();
         lose_branches();
     }
@@ -33302,13 +33703,13 @@ public:
         update_space();
     }
 
-    /// A TNT. For sinks that take paths, its branches are collected with the branches of the next
+    /// A TNT. For sinks that take runs, its branches are collected with the branches of the next
     /// TNTs, and walked by `flush`.
     template <class Sink>
     constexpr auto add_branches(packet::branches more, Sink& sink) -> bool {
         if (!is_known()) { return true; }
         if constexpr (merges_tnts<Sink, Code>) {
-            if (left_.count + more.count > path_key::max_branches && !walk_branches(sink)) {
+            if (left_.count + more.count > run_key::max_branches && !walk_branches(sink)) {
                 later_ = more;
                 return false;
             }
@@ -33337,9 +33738,8 @@ public:
     /// Walks over the branches of TNTs. Stops at a branch whose TIP comes after the TNT: PKT-275.
     template <class Sink>
     constexpr auto walk_branches(Sink& sink) -> bool {
-        chain_.previous = nullptr;
-        if constexpr (uses_paths<Sink, Code>) {
-            if (sink.paths() != nullptr && !has_paging_) { return walk_paths(sink); }
+        if constexpr (uses_runs<Sink, Code>) {
+            if (may_repeat(sink)) { return walk_run(run_end::none, 0, sink) != walked::missing; }
         }
         while (left_.count != 0) {
             auto const next = walk_branch(sink);
@@ -33352,11 +33752,12 @@ public:
     constexpr auto add_target(packet::ip_bytes form, uint64_t target, Sink& sink) -> bool {
         if (!has_target_) {
             bool const has_to = form != packet::ip_bytes::suppressed;
-            if constexpr (uses_paths<Sink, Code>) {
-                chain_.completed = nullptr;
-                auto const end = has_to ? repeat_path(path_end::tip, target, sink) : walked::waits;
-                if (end == walked::branch) { return true; }
-                if (end == walked::missing) { return false; }
+            if constexpr (uses_runs<Sink, Code>) {
+                if (has_to && may_repeat(sink)) {
+                    auto const end = walk_run(run_end::tip, target, sink);
+                    if (end == walked::branch) { return true; }
+                    if (end == walked::missing) { return false; }
+                }
             }
             if (!flush(sink)) { return false; }
             if (is_known() && !walk_target(has_to, target, sink)) { return false; }
@@ -33371,24 +33772,23 @@ public:
     template <class Sink>
     constexpr void add_start(bool has_ip, uint64_t ip, Sink& sink) {
         if (!has_ip) { return leave(sink); }
-        start_at(ip, sink);
-        if constexpr (uses_paths<Sink, Code>) {
-            if (sink.paths() == nullptr) { return; }
-            chain_.completed = &sink.paths()->start_at(
-                {{0, space_, width_}, {}, blocks_.cache().generation(), path_end::tip_pge, ip});
-        }
+        // The PSB+ before it may have the same IP: GEN-176.
+        bool const has_started = is_known() && ip_ == ip && left_.count == 0;
+        if (!has_started) { resume(ip, sink); }
     }
     /// A TIP.PGD.
     template <class Sink>
     constexpr auto add_end(packet::ip_bytes form, uint64_t target, Sink& sink) -> bool {
         bool const has_to = form != packet::ip_bytes::suppressed;
-        if constexpr (uses_paths<Sink, Code>) {
-            chain_.completed = nullptr;
-            auto const end_kind = has_to ? path_end::tip_pgd_out : path_end::tip_pgd;
-            auto const end = repeat_path(end_kind, has_to ? target : 0, sink);
-            if (end == walked::branch) { leave(sink); }
-            if (!has_to) { chain_.completed = nullptr; }
-            if (end == walked::branch || end == walked::missing) { return end == walked::branch; }
+        if constexpr (uses_runs<Sink, Code>) {
+            if (may_repeat(sink)) {
+                auto const how = has_to ? run_end::tip_pgd_out : run_end::tip_pgd;
+                auto const end = walk_run(how, has_to ? target : 0, sink);
+                if (end == walked::branch) { leave(sink); }
+                if (end == walked::branch || end == walked::missing) {
+                    return end == walked::branch;
+                }
+            }
         }
         if (!flush(sink) || (is_known() && !walk_to_end(has_to, target, sink))) { return false; }
         leave(sink, lost_packet{form});
@@ -33433,45 +33833,61 @@ public:
         }
     }
 
-    /// Ends a sequence of paths: other packets came, so the next path does not follow the last one.
-    constexpr void end_skipping() noexcept { chain_.reset(); }
-    /// Skips the packets of paths that followed each other before. `bytes`, `room` and `offset` are
-    /// as in `trace::skips_packets`; `binds` applies TIP.PGE and TIP.PGD to the binder.
-    template <class Binds, takes_paths Sink>
-    constexpr auto skip_known_paths(uint8_t const* bytes, size_t room, uint64_t offset,
-                                    Binds& binds, Sink& sink) -> trace::skipped_packets {
-        if (chain_.completed == nullptr) {
-            chain_.previous = nullptr;
-            return {};
+    /// Reads the packets of runs, as long as they need no binding. `bytes`, `room`, `offset` and
+    /// `last_ip` are as in `trace::skips_packets`; `binds` applies TIP.PGE and TIP.PGD to the
+    /// binder.
+    template <class Binds, takes_runs Sink>
+    constexpr auto read_runs(uint8_t const* bytes, size_t room, uint64_t offset, uint64_t last_ip,
+                             Binds& binds, Sink& sink) -> trace::skipped_packets {
+        bool const is_plain = gap_.why == gap_reason::none && !has_target_ && later_.count == 0 &&
+                              left_.count <= run_key::max_branches;
+        bool const may_read = is_off() ? has_runs(sink) : may_repeat(sink) && binds.takes_branches;
+        if (!is_plain || !may_read) { return {}; }
+        return detail::read_runs(*this, binds, sink, bytes, room, offset, last_ip);
+    }
+    // What the loop over packets of runs calls.
+    [[nodiscard]] constexpr auto position() const noexcept -> run_position {
+        return {ip_, packet::marked_branches::of(left_), first_tnt_, is_known()};
+    }
+    constexpr void set_position(run_position const& here) noexcept {
+        unsigned const count = highest_bit(here.branches);
+        left_ = {count, here.branches};
+        first_tnt_ = here.first_tnt;
+        go(here.ip, no_slot);
+        state_ = here.is_on ? tracing::on : tracing::off;
+    }
+    [[nodiscard]] constexpr auto place_in(run_table& runs) noexcept -> uint64_t {
+        return runs.place_of(space_, width_, blocks_.cache().generation());
+    }
+    /// Tracing starts, where no run with this key is known.
+    template <takes_runs Sink>
+    constexpr void start_run(run_key const& key, Sink& sink) {
+        if constexpr (takes_starts<Sink>) { sink.start(key.to, space_); }
+        auto const made = start_of(key, space_, sink);
+        if (!made.is_part) { (void)sink.runs()->insert(made, sink); }
+    }
+    constexpr void apply_returns(run_log& waiting) noexcept {
+        if (waiting.clears) {
+            returns_.clear();
+            lost_calls_ = waiting.clears = false;
         }
-        path_cache& paths = *sink.paths();
-        chain_.record(paths, offset);
-        size_t done = 0;
-        while (done < room) {
-            auto const* const next = chain_.find_next(paths, bytes + done);
-            if (next == nullptr) { break; }
-            path* const found = paths.find(*next);
-            if (found == nullptr) { break; }
-            auto const end = found->key.end();
-            if (end == path_end::tip) {
-                if (!is_known()) { break; }
-                apply(*found, sink);
-            } else if (end == path_end::tip_pge) {
-                if (!binds.start_tracing()) { break; }
-                start_at(found->end, sink);
-            } else {
-                if (!is_known() || !binds.end_tracing({true, found->end})) { break; }
-                apply(*found, sink);
-                leave(sink);
-            }
-            done += next->size;
-            chain_.completed = found;
-            chain_.previous = nullptr;
-        }
-        chain_.offset = offset + done;
-        uint64_t const last_ip = chain_.completed->end;
-        chain_.completed = nullptr;
-        return {done, last_ip};
+        for (unsigned i = 0; i < waiting.count; ++i) { apply_returns(*waiting.runs[i]); }
+        waiting.count = 0;
+    }
+    /// Walks over a run from a position. `offset` is that of the packet that ends it.
+    ///
+    /// noinline: the loop calls it rarely.
+    template <takes_runs Sink>
+    PTSPEC_ATTRIBUTE(noinline)
+    constexpr auto walk_run(run_position here, run_end end, uint64_t to, uint64_t offset,
+                            run_log& waiting, Sink& sink) -> run_position {
+        apply_returns(waiting);
+        set_position(here);
+        offset_ = offset;
+        bool const is_whole = walk_run(end, to, sink) == walked::branch;
+        here = position();
+        here.has_stopped = !is_whole;
+        return here;
     }
 
 private:
@@ -33492,12 +33908,6 @@ private:
         gap_ = {};
     }
 
-    template <class Sink>
-    constexpr void start_at(uint64_t ip, Sink& sink) {
-        // The PSB+ before it may have the same IP: GEN-176.
-        bool const has_started = is_known() && ip_ == ip && left_.count == 0;
-        if (!has_started) { resume(ip, sink); }
-    }
     constexpr void update_space() {
         if constexpr (has_spaces<Code>) {
             bool const is_in_tnt = left_.count != 0;
@@ -33516,7 +33926,7 @@ private:
         ip_ = ip;
         slot_ = slot;
     }
-    /// The slot of the IP is not known, because a path was repeated.
+    /// The slot of the IP is not known, because a run was repeated.
     static constexpr uint32_t no_slot = 0xFFFF'FFFF;
     constexpr void find_slot() noexcept {
         if (slot_ == no_slot) { slot_ = blocks_.cache().slot_of(ip_); }
@@ -33599,98 +34009,84 @@ private:
         go(target);
         return walked::branch;
     }
-    /// Walks over branches: repeats known paths, and records others.
-    template <takes_paths Sink>
-    constexpr auto walk_paths(Sink& sink) -> bool {
-        while (left_.count != 0) {
-            constexpr unsigned max_count = path_key::max_branches;
-            unsigned const count = left_.count < max_count ? left_.count : max_count;
-            packet::branches const next{count,
-                                        left_.bits >> (left_.count - count) & low_bits(count)};
-            path_key const key{{ip_, space_, width_}, next, blocks_.cache().generation()};
-            path& known = sink.paths()->at(key);
-            bool const is_known = known.key == key;
-            if (is_known && known.taken != 0) [[likely]] {
-                apply(known, sink);
-                left_.count -= known.taken;
-                continue;
-            }
-            auto const end = is_known ? walk_branch(sink) : record_path(known, key, count, sink);
-            if (end != walked::branch) { return end != walked::missing; }
+    template <takes_runs Sink>
+    [[nodiscard]] constexpr auto has_runs(Sink const& sink) const noexcept -> bool {
+        return sink.runs() != nullptr && !has_paging_ && options_.has_tnt;
+    }
+    /// True if the branches that are left may be those of a run.
+    template <takes_runs Sink>
+    [[nodiscard]] constexpr auto may_repeat(Sink const& sink) const noexcept -> bool {
+        return has_runs(sink) && is_known() && left_.count <= run_key::max_branches;
+    }
+    /// Walks over the branches that are left, up to and including the branch of the packet that
+    /// ends the run. Repeats the run, or parts of it, and records it. `waits` and `lost`: the
+    /// caller walks what is left.
+    ///
+    /// noinline: it is called from several places, and the loop over packets calls it rarely.
+    template <takes_runs Sink>
+    PTSPEC_ATTRIBUTE(noinline)
+    constexpr auto walk_run(run_end end, uint64_t to, Sink& sink) -> walked {
+        run_table& runs = *sink.runs();
+        for (;;) {
+            if (end == run_end::none && left_.count == 0) { return walked::branch; }
+            run_key const key{ip_, to, packet::marked_branches::of(left_),
+                              place_in(runs) | underlying(end)};
+            run* const known = runs.find(key, [&](run const& one) { return takes_returns(one); });
+            if (known == nullptr) { return record_run(key, sink); }
+            runs.repeat(*known);
+            apply_returns(*known);
+            ip_ = known->next;
+            slot_ = no_slot;
+            left_.count -= known->taken;
+            if (!known->is_part) { return walked::branch; }
+        }
+    }
+    /// True if the compressed RETs of a run take these return addresses.
+    [[nodiscard]] constexpr auto takes_returns(run const& one) const noexcept -> bool {
+        if (one.takes == 0) { return true; }
+        if (returns_.size_after(one.depth) < one.takes) { return false; }
+        for (unsigned i = 0; i < one.takes; ++i) {
+            uint64_t const entry = returns_[returns_.size() - 1 - i];
+            if (options_.ips.popped(entry, width_) != one.address(i)) { return false; }
         }
         return true;
     }
-    /// Walks over the branches that are left, up to and including the branch of a TIP or TIP.PGD.
-    /// Repeats their path, or records it. `waits` and `lost`: the caller walks what is left.
-    template <takes_paths Sink>
-    constexpr auto repeat_path(path_end end, uint64_t target, Sink& sink) -> walked {
-        if (sink.paths() == nullptr || has_paging_ || !is_known() || !options_.has_tnt ||
-            left_.count > path_key::max_branches) {
-            return walked::waits;
-        }
-        packet::branches const taken{left_.count, left_.bits & low_bits(left_.count)};
-        path_key const key{{ip_, space_, width_}, taken, blocks_.cache().generation(), end, target};
-        path& known = sink.paths()->at(key);
-        if (known.key != key) [[unlikely]] { return record_path_to_end(known, key, sink); }
-        if (known.taken == path::not_repeatable) { return walked::waits; }
-        apply(known, sink);
-        left_ = {};
-        chain_.completed = &known;
-        return walked::branch;
-    }
-    template <takes_paths Sink>
-    constexpr void apply(path const& known, Sink& sink) {
-        sink.repeat(known);
-        returns_.push_all(known.pushed, known.pushes, known.depth);
+    constexpr void apply_returns(run const& known) noexcept {
+        if ((known.effects & run::has_returns) == 0) { return; }
+        returns_.replace(known.takes, known.pushes, known.depth,
+                         [&](unsigned i) { return known.address(known.takes + i); });
         if (options_.on_ret_mismatch == trace::ret_mismatch::pop) {
             returns_.drop(known.pops ? 1 : 0);
         } else if (known.pops) {
-            (void)returns_.pop(known.end, trace::popped_bits(width_), options_.on_ret_mismatch);
+            (void)returns_.pop(known.key.to, trace::popped_bits(width_), options_.on_ret_mismatch);
         }
-        ip_ = known.end;
-        slot_ = no_slot;
     }
-
-    template <class Sink>
-    constexpr auto record_path(path& kept, path_key const& key, unsigned count, Sink& sink)
-        -> walked {
-        path_recorder<Sink> here{sink};
-        here.made.key = key;
-        path last = here.made;
-        auto end = walked::branch;
-        for (unsigned i = 1; i <= count && here.fits; ++i) {
-            end = walk_branch(here);
-            if (end != walked::branch || !here.fits) { break; }
-            last = here.made;
-            last.taken = static_cast<uint8_t>(i);
-            last.end = ip_;
-        }
-        if (last.taken != 0 || end == walked::branch) { sink.paths()->insert(kept, last); }
-        return end;
-    }
-    template <class Sink>
-    constexpr auto record_path_to_end(path& kept, path_key const& key, Sink& sink) -> walked {
-        path_recorder<Sink> here{sink};
-        path& made = here.made;
-        made.key = key;
-        made.end = key.to;
-        made.taken = path::not_repeatable;
+    /// Walks over a run, and records as much of it as has room.
+    template <takes_runs Sink>
+    constexpr auto record_run(run_key const& key, Sink& sink) -> walked {
+        run_recorder<Sink> here{sink};
         while (left_.count != 0) {
             auto const next = walk_branch(here);
-            if (next == walked::waits) { kept = made; }
-            if (next != walked::branch) { return next; }
+            if (next != walked::branch) {
+                keep_run(here.made(key, 0), sink);
+                return next;
+            }
+            here.end_branch(ip_);
         }
-        here.is_compressed = false;
         auto const end = key.end();
-        bool const is_done = end == path_end::tip
-                                 ? walk_target(true, key.to, here)
-                                 : walk_to_end(end == path_end::tip_pgd_out, key.to, here);
-        if (!is_done) { return walked::missing; }
-        if (!is_known()) { return walked::lost; }
-        if (here.fits) { made.taken = 0; }
-        sink.paths()->insert(kept, made);
-        chain_.completed = here.fits ? &kept : nullptr;
+        if (end != run_end::none) {
+            bool const is_done = end == run_end::tip
+                                     ? walk_target(true, key.to, here)
+                                     : walk_to_end(end == run_end::tip_pgd_out, key.to, here);
+            if (!is_done) { return walked::missing; }
+            if (!is_known()) { return walked::lost; }
+        }
+        keep_run(here.made(key, ip_), sink);
         return walked::branch;
+    }
+    template <takes_runs Sink>
+    constexpr void keep_run(run const& made, Sink& sink) {
+        if (!made.is_part || made.taken != 0) { (void)sink.runs()->insert(made, sink); }
     }
     constexpr auto lose_at(gap_reason why) noexcept -> walked {
         (void)lose(why);
@@ -33803,7 +34199,6 @@ private:
     gap_counts gaps_{};
     packet::pip paging_{};
     walk_state walked_{};
-    path_chain chain_{};
     trace::return_stack returns_{};
 };
 
@@ -33881,7 +34276,6 @@ struct event_walk {
     /// True if a whole PSB+ can be taken in place of its events. Walks over the branches before it.
     template <class Sink>
     constexpr auto may_take(trace::psb_plus const& read, uint64_t end_at, Sink& sink) -> bool {
-        walk.end_skipping();
         return end_at < until && walk.agrees_with(read) && walk.flush(sink);
     }
     /// Applies a whole PSB+. Returns false if code is missing: then `proceed` continues.
@@ -34115,7 +34509,7 @@ namespace ptspec::flow::detail {
 /// Walks over the branches that need no binding: takes them from a reader of events.
 template <code_source Code, class Clock, class Sink>
 struct branch_walk {
-    static constexpr bool skips_packets = takes_paths<Sink> && !takes_times<Sink> &&
+    static constexpr bool skips_packets = takes_runs<Sink> && !takes_times<Sink> &&
                                           changes_of<Code> == space_changes::at_paging &&
                                           __is_empty(Clock);
 
@@ -34170,12 +34564,10 @@ struct branch_walk {
 
     /// See `trace::skips_packets`. `binds` applies TIP.PGE and TIP.PGD to the binder.
     template <class Binds>
-    constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset, Binds& binds)
-        -> trace::skipped_packets {
-        return to->walk.skip_known_paths(bytes, room, offset, binds, *sink);
+    constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset, uint64_t last_ip,
+                        Binds& binds) -> trace::skipped_packets {
+        return to->walk.read_runs(bytes, room, offset, last_ip, binds, *sink);
     }
-    /// Other packets came.
-    constexpr void end_skipping() noexcept { to->walk.end_skipping(); }
 
 private:
     constexpr void begin(trace::packet_place place, Clock& clock) {
@@ -34220,7 +34612,8 @@ enum class walk_end : uint8_t {
 /// the walk resumes at the next packet with an IP.
 ///
 /// A sink or code source may throw. The exception leaves `run`; after it the walker can be
-/// destroyed, assigned, or given the `next_input`. Its caches stay valid, and so do those of paths.
+/// destroyed, assigned, or given the `next_input`. Its caches stay valid, and so does a table of
+/// runs.
 ///
 /// Shape:  a value of at most 4 KB. It borrows the trace, the source and the cache.
 /// Source: PKT-275..277, GEN-101, GEN-110..114, GEN-130..139; those of `trace::event_reader`.
@@ -34265,6 +34658,7 @@ public:
                       "a sink has at least one of instruction, block, edge, gap, start, "
                       "stop, time and event");
         using out = detail::branch_walk<Code, Clock, Sink>;
+        [[maybe_unused]] detail::run_counter<Sink> const counts_at_end{sink};
         for (;;) {
             if (!walk_.proceed(sink)) { return walk_end::missing_code; }
             if (walk_.has_ended) {

@@ -188,10 +188,10 @@ struct block_sum {
 /// Caches of the usual sizes.
 struct caches {
     flow::block block_storage[16384];
-    flow::path path_storage[8192];
+    flow::run run_storage[8192];
     uint8_t counts[65536];
     flow::block_cache blocks{block_storage};
-    flow::path_cache paths{path_storage};
+    flow::run_table runs{run_storage};
 };
 
 /// A part of a trace, from `begin` to `end`.
@@ -210,7 +210,7 @@ void walk(part const& some, caches& with, Sink& to) {
 }
 void clear(caches& with) {
     with.blocks.clear();
-    with.paths.clear();
+    with.runs.clear();
 }
 
 using pass = void (*)(part const&, caches&);
@@ -227,7 +227,7 @@ void blocks(part const& some, caches& with) {
     benchmark::DoNotOptimize(to);
 }
 void coverage(part const& some, caches& with) {
-    flow::coverage to{with.counts, sizeof with.counts, &with.paths};
+    flow::coverage to{with.counts, sizeof with.counts, &with.runs};
     walk(some, with, to);
     benchmark::DoNotOptimize(with.counts);
 }

@@ -244,19 +244,19 @@ struct sink {
 auto walked(sink& to, flow::code_span code, borrowed_bytes trace) { return walk(to, code, trace); }
 }  // namespace sink_of_nothing
 
-namespace sink_with_wrong_paths {
-/// The cache of paths is a pointer: nullptr where there is none.
-// expect: a sink with `auto paths() -> ptspec::flow::path_cache*` has also `auto index_of
+namespace sink_with_wrong_runs {
+/// The table of runs is a pointer: nullptr where there is none.
+// expect: a sink with `auto runs() -> ptspec::flow::run_table*` has also `auto index_of
 struct sink : flow::coverage {
     using ignores_gaps = sink;
     using flow::coverage::coverage;
 #ifdef SHOULD_FAIL
-    auto paths() -> flow::path_cache& { return *flow::coverage::paths(); }
+    auto runs() -> flow::run_table& { return *flow::coverage::runs(); }
 #endif
 };
 
 auto walked(sink& to, flow::code_span code, borrowed_bytes trace) { return walk(to, code, trace); }
-}  // namespace sink_with_wrong_paths
+}  // namespace sink_with_wrong_runs
 
 namespace sink_of_calls_with_wrong_function_at {
 /// The start of a function is an address; 0 where there is none.

@@ -260,12 +260,14 @@ auto read(ptspec::byte_view bytes, visitor& seen) {
 
 namespace visitor_with_wrong_skip {
 /// A visitor that skips packets returns how many bytes, and LastIP.
-// expect: the skip of a visitor is `auto skip(uint8_t const* bytes, size_t room, uint64_t offset)
+// expect: the skip of a visitor is `auto skip(uint8_t const* bytes, size_t room, uint64_t offset
 struct visitor {
     void operator()(auto const&, ptspec::trace::packet_place) {}
     void operator()(ptspec::trace::item const&) {}
 #ifndef SHOULD_FAIL
-    auto skip(uint8_t const*, size_t, uint64_t) -> ptspec::trace::skipped_packets { return {}; }
+    auto skip(uint8_t const*, size_t, uint64_t, uint64_t) -> ptspec::trace::skipped_packets {
+        return {};
+    }
 #else
     auto skip(uint8_t const*, size_t, uint64_t) -> size_t { return 0; }
 #endif

@@ -60,7 +60,7 @@ TEST_CASE("the work for a block is bounded, and its count stays at its maximum")
     });
 }
 
-TEST_CASE("which blocks count, and what a path counts") {
+TEST_CASE("which blocks count, and how often at once") {
     CHECK_TWICE([](auto value) {
         block_count storage[16] = {};
         flow::edge_filter which{.not_taken = false, .events = false};
@@ -72,12 +72,11 @@ TEST_CASE("which blocks count, and what a path counts") {
         counts.edge({.from = 0x1000, .to = 0x1002, .is_taken = false});
         counts.edge({.from = 0x1000, .to = 0x1004, .is_asynchronous = true});
         counts.start(0x2000, 0);
-        flow::path known;
-        uint32_t const at = counts.index_of({.from = 5, .to = 0x1000});
-        bool const fits = known.count(at) && known.count(at);
-        counts.repeat(known);
-        return fits && counts.size() == 1 && counts.count_of(0x1000) == 3 &&
-               counts.paths() == nullptr &&
+        counts.count(counts.index_of({.from = 5, .to = 0x1000}), 2);
+        bool const good = counts.size() == 1 && counts.count_of(0x1000) == 3;
+        counts.count(counts.index_of({.from = 5, .to = 0x1000}), uint64_t{1} << 40);
+        return good && counts.count_of(0x1000) == 0xFFFF'FFFF && counts.runs() == nullptr &&
+               counts.index_of_start(0x2000, 0) == block_counts::not_counted &&
                counts.index_of({.from = 5, .to = 0x2000}) == block_counts::not_counted;
     });
 }

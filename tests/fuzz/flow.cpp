@@ -138,14 +138,14 @@ auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int {
     (void)missed;
 
     how.missing = flow::on_missing_code::gap;
-    // The counts of edges, with and without paths.
+    // The counts of edges, with and without a table of runs.
     static uint8_t plain[64];
-    static uint8_t with_paths[64];
-    for (size_t i = 0; i < 64; ++i) { plain[i] = with_paths[i] = 0; }
-    std::vector<flow::path> path_storage(few);
-    flow::path_cache paths{path_storage.data(), path_storage.size()};
+    static uint8_t with_runs[64];
+    for (size_t i = 0; i < 64; ++i) { plain[i] = with_runs[i] = 0; }
+    std::vector<flow::run> run_storage(few);
+    flow::run_table runs{run_storage.data(), run_storage.size()};
     flow::coverage first{plain, 64};
-    flow::coverage second{with_paths, 64, &paths};
+    flow::coverage second{with_runs, 64, &runs};
     flow::walker counts{whole, code, large, how};
     flow::walker repeats{whole, code, large, how};
     for (int i = 0; i < 3; ++i) {
@@ -154,7 +154,7 @@ auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int {
         counts.next_input(whole);
         repeats.next_input(whole);
     }
-    for (size_t i = 0; i < 64; ++i) { require(plain[i] == with_paths[i], "paths change no count"); }
+    for (size_t i = 0; i < 64; ++i) { require(plain[i] == with_runs[i], "runs change no count"); }
 
     sums in_parts;
     for (auto const& part : flow::parts{whole, 3, how.quirks}) {

@@ -5,7 +5,7 @@
 //   edge_hash TRACE MEMORY ADDRESSES
 //
 // MEMORY and ADDRESSES are those of `pt_flow --pages`. The trace is walked three times: without a
-// cache of paths, with an empty one, and with a full one. Exit status: 0; 1 the hashes differ;
+// table of runs, with an empty one, and with a full one. Exit status: 0; 1 the hashes differ;
 // 2 a file cannot be read.
 
 #include <tools/common/traced/images.hpp>
@@ -53,10 +53,10 @@ struct conditional_counts {
 
     static constexpr std::uint32_t not_counted = 0xFFFF'FFFF;
 
-    flow::path_cache* known;
+    flow::run_table* known;
     table counts = table(65536);
 
-    [[nodiscard]] auto paths() const -> flow::path_cache* { return known; }
+    [[nodiscard]] auto runs() const -> flow::run_table* { return known; }
     [[nodiscard]] auto index_of(flow::edge const& one) const -> std::uint32_t {
         if (one.kind != x86::instruction_class::conditional) { return not_counted; }
         auto const spread = [](std::uint64_t ip) {
@@ -64,15 +64,12 @@ struct conditional_counts {
         };
         return static_cast<std::uint16_t>(spread(one.to) ^ spread(one.from) >> 1);
     }
-    void count(std::uint32_t index) { ++counts[index]; }
+    void count(std::uint32_t index, std::uint64_t times = 1) {
+        counts[index] = static_cast<std::uint8_t>(counts[index] + times);
+    }
     void edge(flow::edge const& one) {
         auto const index = index_of(one);
         if (index != not_counted) { count(index); }
-    }
-    void repeat(flow::path const& one) {
-        for (unsigned i = 0; i < one.edges; ++i) {
-            counts[one.index(i)] = static_cast<std::uint8_t>(counts[one.index(i)] + one.times(i));
-        }
     }
 };
 
@@ -85,13 +82,13 @@ auto run_tool(tool::command_line& line) -> int {
     images.add_pages(files[1], files[2]);
     auto code = images.spans();
     std::vector<flow::block> block_storage(16384);
-    std::vector<flow::path> path_storage(4096);
+    std::vector<flow::run> run_storage(4096);
     flow::block_cache blocks{block_storage.data(), block_storage.size()};
-    flow::path_cache paths{path_storage.data(), path_storage.size()};
+    flow::run_table runs{run_storage.data(), run_storage.size()};
     flow::walker walker{borrowed_bytes{trace.data(), trace.size()}, code, blocks};
     std::uint64_t found[3] = {};
     for (int i = 0; i < 3; ++i) {
-        conditional_counts to{i == 0 ? nullptr : &paths};
+        conditional_counts to{i == 0 ? nullptr : &runs};
         (void)walker.run(to);
         walker.next_input(borrowed_bytes{trace.data(), trace.size()});
         found[i] = murmur3(to.counts, 0xAAAA'AAAA);

@@ -5,8 +5,11 @@
 #include <support/check_twice.hpp>
 #include <support/random_numbers.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <random>
+#include <vector>
 
 using namespace ptspec;
 using trace::return_stack;
@@ -144,4 +147,48 @@ TEST_CASE("a RET pops as many bits as its code has (GEN-137)") {
                trace::popped_bits(value(cpu::code_width::bits_32)) == 0xFFFF'FFFF &&
                trace::popped_bits(value(cpu::code_width::bits_64)) == ~uint64_t{0};
     });
+}
+
+TEST_CASE(
+    "several pushes and pops at once are the same as one after another, also when it is full") {
+    std::mt19937_64 numbers{1};
+    auto const roll = [&](std::uint64_t sides) { return numbers() % sides; };
+    unsigned full = 0;
+    unsigned deep = 0;
+    for (int i = 0; i < 20'000; ++i) {
+        trace::return_stack one;
+        for (auto left = roll(2) == 0 ? roll(80) : 60 + roll(10); left-- > 0;) {
+            one.push(numbers());
+        }
+        auto two = one;
+        // What a walk would note of these pushes and pops.
+        std::vector<std::uint64_t> own;
+        unsigned taken = 0;
+        int level = 0;
+        int depth = 0;
+        for (auto left = roll(30); left-- > 0;) {
+            if (roll(100) < 55) {
+                own.push_back(numbers());
+                one.push(own.back());
+                depth = std::max(depth, ++level);
+            } else if (one.size() != 0) {
+                (void)one.take();
+                --level;
+                if (own.empty()) {
+                    ++taken;
+                } else {
+                    own.pop_back();
+                }
+            }
+        }
+        auto const size = two.size();
+        REQUIRE(two.size_after(static_cast<unsigned>(depth)) >= taken);
+        two.replace(taken, static_cast<unsigned>(own.size()), static_cast<unsigned>(depth),
+                    [&](unsigned at) { return own[at]; });
+        REQUIRE(one == two);
+        full += size + static_cast<unsigned>(depth) > trace::return_stack::max_count ? 1 : 0;
+        deep += taken > 2 ? 1 : 0;
+    }
+    CHECK(full > 1000);
+    CHECK(deep > 1000);
 }

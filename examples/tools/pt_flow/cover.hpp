@@ -74,23 +74,23 @@ private:
     }
 };
 
-/// A cache of paths, for sinks that take them.
-class own_path_cache {
+/// A table of runs, for sinks that take them.
+class own_run_table {
 public:
-    auto cache() -> flow::path_cache* { return &cache_; }
+    auto table() -> flow::run_table* { return &table_; }
 
 private:
-    std::vector<flow::path> storage_ = std::vector<flow::path>(std::size_t{1} << 14);
-    flow::path_cache cache_{storage_.data(), storage_.size()};
+    std::vector<flow::run> storage_ = std::vector<flow::run>(std::size_t{1} << 14);
+    flow::run_table table_{storage_.data(), storage_.size()};
 };
-struct no_path_cache {
-    static auto cache() -> flow::path_cache* { return nullptr; }
+struct no_run_table {
+    static auto table() -> flow::run_table* { return nullptr; }
 };
-/// Whether known paths are walked as a whole: then instructions are not counted.
+/// Whether known runs are counted without a walk: then instructions are not counted.
 template <class Collector, class Code>
-inline constexpr bool walks_paths = flow::detail::uses_paths<typename Collector::sink, Code>;
+inline constexpr bool counts_runs = flow::detail::uses_runs<typename Collector::sink, Code>;
 template <class Collector, class Code>
-using paths_for = std::conditional_t<walks_paths<Collector, Code>, own_path_cache, no_path_cache>;
+using runs_for = std::conditional_t<counts_runs<Collector, Code>, own_run_table, no_run_table>;
 
 inline void count(walk_counts const& from, report& to) {
     to.found.add(from.found);
@@ -103,7 +103,7 @@ void cover_in_order(std::vector<stretch> const& all, Code& code, walk_settings c
     auto& collector = to.own();
     using collector_type = std::remove_reference_t<decltype(collector)>;
     own_block_cache blocks;
-    paths_for<collector_type, Code> paths;
+    runs_for<collector_type, Code> runs;
     trace::clock clock{how.clock};
     std::uint64_t done = 0;
     walk_counts counts;
@@ -121,13 +121,13 @@ void cover_in_order(std::vector<stretch> const& all, Code& code, walk_settings c
             if (one.is_after_gap()) { sink.gap({.why = flow::gap_reason::missing_trace}); }
             walk_stretch(one, code, blocks.cache(), how, clock, sink, done);
         };
-        if (how.window || place != nullptr || !walks_paths<collector_type, Code>) {
+        if (how.window || place != nullptr || !counts_runs<collector_type, Code>) {
             selecting<collector_type, decltype(shows)> sink{collector, counts, shows, place,
                                                             is_shown};
             walk_with(sink);
             is_shown = sink.is_shown;
         } else {
-            auto sink = collector.sink_for(counts, paths.cache());
+            auto sink = collector.sink_for(counts, runs.table());
             walk_with(sink);
         }
     }
@@ -145,7 +145,7 @@ void cover_in_threads(std::vector<stretch>& all, Code const& code, walk_settings
         std::unique_ptr<collector_type> own;
         collector_type& collector;
         own_block_cache blocks{};
-        paths_for<collector_type, Code> paths{};
+        runs_for<collector_type, Code> runs{};
     };
     auto const jobs = std::min(how.jobs, to.max_jobs());
     std::vector<std::unique_ptr<worker>> workers(jobs);
@@ -171,15 +171,15 @@ void cover_in_threads(std::vector<stretch>& all, Code const& code, walk_settings
             (void)walk.run(sink);
         };
         auto& collector = by->collector;
-        auto const collect = [&](trace::ret_mismatch ret, flow::path_cache* paths) {
+        auto const collect = [&](trace::ret_mismatch ret, flow::run_table* runs) {
             walk_counts counts;
             collector.begin(by->code);
             if (is_after_gap) { counts.gap({.why = flow::gap_reason::missing_trace}); }
-            walk_with(ret, collector.sink_for(counts, paths));
+            walk_with(ret, collector.sink_for(counts, runs));
             return counts;
         };
         auto const ret = how.options.on_ret_mismatch;
-        result made{collect(ret, by->paths.cache())};
+        result made{collect(ret, by->runs.table())};
         if (made.counts.wrong_turns == 0 || !how.tries_other_ret) { return made; }
         walk_counts other;
         struct gaps_only {
@@ -243,7 +243,7 @@ public:
 /// Counts edges. Where there are none, a second walk counts what was executed without them.
 template <class Code>
 void cover_edges(std::vector<stretch>& all, Code& code, walk_settings const& how, edge_counts& to) {
-    if constexpr (!detail::walks_paths<edge_collector, Code>) {
+    if constexpr (!detail::counts_runs<edge_collector, Code>) {
         cover(all, code, how, to);
     } else {
         auto another = code;

@@ -16,22 +16,22 @@ struct block_count {
 /// where tracing starts.
 ///
 /// Shape:  a hash table in storage of the caller. A block is not counted if 64 consecutive entries
-///         are used by other blocks; then `is_full()` is true. A `path_cache` does not change the
-///         counts. No other sink may use the same `path_cache`.
+///         are used by other blocks; then `is_full()` is true. A `run_table` does not change the
+///         counts. No other sink may use the same `run_table`.
 class block_counts {
 public:
     using ignores_gaps = block_counts;
 
     template <size_t Count>
-    constexpr explicit block_counts(block_count (&storage)[Count], path_cache* paths = nullptr,
+    constexpr explicit block_counts(block_count (&storage)[Count], run_table* runs = nullptr,
                                     edge_filter const& filter = {}) noexcept
-        : block_counts{storage, Count, paths, filter} {}
+        : block_counts{storage, Count, runs, filter} {}
     /// `max_count` is the number of entries of `storage`, 1 to 2^32 - 2. All entries must be 0.
-    constexpr block_counts(block_count* storage, size_t max_count, path_cache* paths = nullptr,
+    constexpr block_counts(block_count* storage, size_t max_count, run_table* runs = nullptr,
                            edge_filter const& filter = {}) noexcept
         : entries_{storage},
           max_count_{static_cast<uint32_t>(max_count)},
-          paths_{paths},
+          runs_{runs},
           filter_{filter} {}
 
     /// The number of different blocks.
@@ -50,26 +50,26 @@ public:
     [[nodiscard]] constexpr auto index_of(flow::edge const& one) noexcept -> uint32_t {
         return filter_.takes_target(one) ? entry_of(one.to, one.space) : not_counted;
     }
+    /// The same for the block where tracing starts.
+    [[nodiscard]] constexpr auto index_of_start(uint64_t ip, uint32_t space) noexcept -> uint32_t {
+        return filter_.takes(ip, space) ? entry_of(ip, space) : not_counted;
+    }
     static constexpr uint32_t not_counted = 0xFFFF'FFFF;
-    constexpr void count(uint32_t index, uint32_t times = 1) noexcept {
+    constexpr void count(uint32_t index, uint64_t times = 1) noexcept {
+        constexpr uint32_t most = 0xFFFF'FFFF;
         uint32_t& at = entries_[index].count;
         size_ += at == 0 ? 1 : 0;
-        at = at > 0xFFFF'FFFF - times ? 0xFFFF'FFFF : at + times;
-    }
-    /// Counts the blocks of a path.
-    constexpr void repeat(path const& known) noexcept {
-        for (unsigned i = 0; i < known.edges; ++i) { count(known.index(i), known.times(i)); }
+        at = times > most - at ? most : static_cast<uint32_t>(at + times);
     }
     constexpr void edge(flow::edge const& one) noexcept {
         uint32_t const at = index_of(one);
         if (at != not_counted) { count(at); }
     }
     constexpr void start(uint64_t ip, uint32_t space) noexcept {
-        if (!filter_.takes(ip, space)) { return; }
-        uint32_t const at = entry_of(ip, space);
+        uint32_t const at = index_of_start(ip, space);
         if (at != not_counted) { count(at); }
     }
-    [[nodiscard]] constexpr auto paths() const noexcept -> path_cache* { return paths_; }
+    [[nodiscard]] constexpr auto runs() const noexcept -> run_table* { return runs_; }
 
 private:
     static constexpr uint32_t max_probes = 64;
@@ -99,7 +99,7 @@ private:
     uint32_t max_count_;
     uint32_t size_ = 0;
     bool is_full_ = false;
-    path_cache* paths_;
+    run_table* runs_;
     edge_filter filter_;
 };
 

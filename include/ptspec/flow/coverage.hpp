@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/flow/path_cache.hpp>
 #include <ptspec/flow/sink.hpp>
 #include <ptspec/flow/walk_options.hpp>
 
@@ -45,18 +44,18 @@ struct coverage_options {
 /// A sink that counts edges, or blocks, in a bitmap of the caller, as fuzzers use it: a byte for
 /// each index. Several edges may have the same index.
 ///
-/// With a `path_cache`, branches that were walked before are counted without a walk. It does not
-/// change the counts.
+/// With a `run_table`, branches that were walked before are counted without a walk, when `run`
+/// returns. It does not change the counts.
 class coverage {
 public:
     using ignores_gaps = coverage;
 
     /// `count` is the number of bytes of `counts`, a power of two from 8 to 2^31.
-    constexpr coverage(uint8_t* counts, size_t count, path_cache* paths = nullptr,
+    constexpr coverage(uint8_t* counts, size_t count, run_table* runs = nullptr,
                        coverage_options const& options = {}) noexcept
         : counts_{counts},
           mask_{static_cast<uint32_t>(count - 1)},
-          paths_{paths},
+          runs_{runs},
           options_{options} {}
 
     /// The index of an edge: bits 31 and below of H(from) ^ H(to) / 2, modulo the size, where H(x)
@@ -69,43 +68,28 @@ public:
         if (!options_.filter.takes(one)) { return not_counted; }
         return (detail::hash_of(one.from) ^ detail::hash_of(one.to) >> 1) & mask_;
     }
+    /// The index of the block where tracing starts, or `not_counted`.
+    [[nodiscard]] constexpr auto index_of_start(uint64_t ip, uint32_t space) const noexcept
+        -> uint32_t {
+        bool const counts = options_.blocks && options_.filter.takes(ip, space);
+        return counts ? block_index(ip) : not_counted;
+    }
     static constexpr uint32_t not_counted = 0xFFFF'FFFF;
 
-    constexpr void count(uint32_t index) noexcept {
+    constexpr void count(uint32_t index, uint64_t times = 1) noexcept {
         uint8_t& at = counts_[index];
-        at = static_cast<uint8_t>(options_.saturates && at == 255 ? 255 : at + 1);
-    }
-    /// Counts the edges of a path.
-    constexpr void repeat(path const& known) noexcept {
-        uint8_t* const counts = counts_;  // loaded once: a store to a byte may alias it
-        if (options_.saturates) {
-            for (unsigned i = 0; i < known.edges; ++i) {
-                uint8_t& at = counts[known.index(i)];
-                uint32_t const sum = at + known.times(i);
-                at = static_cast<uint8_t>(sum < 255 ? sum : 255);
-            }
-            return;
-        }
-        auto const add = [&](uint32_t counted) {
-            uint8_t& at = counts[counted & path::index_mask];
-            at = static_cast<uint8_t>(at + (counted >> path::index_bits));
-        };
-        // Most paths have up to four edges. g++ does not unroll a loop.
-        auto const add_four = [&](uint32_t const* some) {
-            add(some[0]), add(some[1]), add(some[2]), add(some[3]);
-        };
-        static_assert(path::usual_edges == 4 && path::max_edges % 4 == 0);
-        add_four(known.first_counted);
-        for (unsigned i = 4; i < known.edges; i += 4) { add_four(known.more_counted + i - 4); }
+        uint64_t const sum = at + times;
+        at = static_cast<uint8_t>(options_.saturates && sum > 255 ? 255 : sum);
     }
     constexpr void edge(flow::edge const& one) noexcept {
         uint32_t const index = index_of(one);
         if (index != not_counted) { count(index); }
     }
     constexpr void start(uint64_t ip, uint32_t space) noexcept {
-        if (options_.blocks && options_.filter.takes(ip, space)) { count(block_index(ip)); }
+        uint32_t const index = index_of_start(ip, space);
+        if (index != not_counted) { count(index); }
     }
-    [[nodiscard]] constexpr auto paths() const noexcept -> path_cache* { return paths_; }
+    [[nodiscard]] constexpr auto runs() const noexcept -> run_table* { return runs_; }
 
 private:
     [[nodiscard]] constexpr auto block_index(uint64_t ip) const noexcept -> uint32_t {
@@ -114,7 +98,7 @@ private:
 
     uint8_t* counts_;
     uint32_t mask_;
-    path_cache* paths_;
+    run_table* runs_;
     coverage_options options_;
 };
 

@@ -3,7 +3,7 @@
 
 #include <ptspec/base/named_member.hpp>
 #include <ptspec/flow/block.hpp>
-#include <ptspec/flow/path_cache.hpp>
+#include <ptspec/flow/run_table.hpp>
 #include <ptspec/trace/event.hpp>
 
 /// What a walker reports. A sink has a member function for each kind of report that it wants;
@@ -155,10 +155,10 @@ struct event_name {
     template <class Type>
     using ignored = typename Type::ignores_events;
 };
-struct paths_name {
-    int paths;
+struct runs_name {
+    int runs;
     template <class Type>
-    static auto find() -> decltype(&Type::paths);
+    static auto find() -> decltype(&Type::runs);
 };
 
 }  // namespace detail
@@ -194,19 +194,20 @@ concept takes_events = !ignores<Sink, detail::event_name> &&
 
 template <class Sink>
 concept takes_only_edges = takes_edges<Sink> && !takes_instructions<Sink> && !takes_blocks<Sink>;
-/// A sink that counts edges, in any order. Instead of reporting the edges of branches that it
-/// walked before, a walker may call `repeat(path)`. `paths()` is the cache of paths, or nullptr. It
-/// may be shared by walkers of the same code with the same options, and by sinks whose `index_of`
-/// agrees.
+/// A sink that counts edges, in any order, each a number of times at once. `runs()` is the table of
+/// runs, or nullptr: then a walker counts the branches of a known run without a walk, at the latest
+/// when `run` returns. The table may be shared by walkers of the same code with the same options,
+/// and by sinks whose `index_of` agrees.
 template <class Sink>
-concept has_paths = requires(Sink& sink, edge const& one, path const& known) {
-    { sink.paths() } -> same_as<path_cache*>;
+concept has_runs = requires(Sink& sink, edge const& one) {
+    { sink.runs() } -> same_as<run_table*>;
     { sink.index_of(one) } -> same_as<uint32_t>;
-    sink.count(sink.index_of(one));
-    sink.repeat(known);
-};
+    sink.count(sink.index_of(one), uint64_t{});
+} && (!takes_starts<Sink> || requires(Sink& sink) {
+                       { sink.index_of_start(uint64_t{}, uint32_t{}) } -> same_as<uint32_t>;
+                   });
 template <class Sink>
-concept takes_paths = takes_only_edges<Sink> && has_paths<Sink>;
+concept takes_runs = takes_only_edges<Sink> && !takes_stops<Sink> && has_runs<Sink>;
 
 template <class Sink>
 concept sink = takes_instructions<Sink> || takes_blocks<Sink> || takes_edges<Sink> ||
@@ -238,10 +239,11 @@ struct sink_members {
                   "the time of a sink is `void time(ptspec::trace::time const&)`");
     static_assert(is_right<Sink, event_name, takes_events<Sink>>,
                   "the event of a sink is `void event(ptspec::trace::event const&)`");
-    static_assert(has_paths<Sink> || !has_member<Sink, paths_name>,
-                  "a sink with `auto paths() -> ptspec::flow::path_cache*` has also `auto "
-                  "index_of(ptspec::flow::edge const&) -> uint32_t`, `void count(uint32_t)` and "
-                  "`void repeat(ptspec::flow::path const&)`");
+    static_assert(has_runs<Sink> || !has_member<Sink, runs_name>,
+                  "a sink with `auto runs() -> ptspec::flow::run_table*` has also `auto "
+                  "index_of(ptspec::flow::edge const&) -> uint32_t`, `void count(uint32_t index, "
+                  "uint64_t times)` and, if it takes starts, `auto index_of_start(uint64_t ip, "
+                  "uint32_t space) -> uint32_t`");
     static_assert(takes_gaps<Sink> || ignores<Sink, gap_name>,
                   "a sink has `void gap(ptspec::flow::gap const&)`, which receives what is not "
                   "known; if it needs none: `using ignores_gaps = SINK;`, where SINK is the class "

@@ -25,7 +25,8 @@ enum class walk_end : uint8_t {
 /// the walk resumes at the next packet with an IP.
 ///
 /// A sink or code source may throw. The exception leaves `run`; after it the walker can be
-/// destroyed, assigned, or given the `next_input`. Its caches stay valid, and so do those of paths.
+/// destroyed, assigned, or given the `next_input`. Its caches stay valid, and so does a table of
+/// runs.
 ///
 /// Shape:  a value of at most 4 KB. It borrows the trace, the source and the cache.
 /// Source: PKT-275..277, GEN-101, GEN-110..114, GEN-130..139; those of `trace::event_reader`.
@@ -70,6 +71,7 @@ public:
                       "a sink has at least one of instruction, block, edge, gap, start, "
                       "stop, time and event");
         using out = detail::branch_walk<Code, Clock, Sink>;
+        [[maybe_unused]] detail::run_counter<Sink> const counts_at_end{sink};
         for (;;) {
             if (!walk_.proceed(sink)) { return walk_end::missing_code; }
             if (walk_.has_ended) {

@@ -18,6 +18,19 @@ struct branches {
     friend constexpr auto operator==(branches const&, branches const&) -> bool = default;
 };
 
+/// Branches as one number: the outcomes, the last one in bit 0, and a 1 above them.
+struct marked_branches {
+    static constexpr unsigned max_count = 62;
+    static constexpr uint64_t none = 1;
+    /// There can be none, because tracing is off. With 63 branches it could be that all are taken.
+    static constexpr uint64_t off = ~uint64_t{0};
+
+    /// Bits of `some` above its branches are ignored. It has at most `max_count` branches.
+    [[nodiscard]] static constexpr auto of(branches some) noexcept -> uint64_t {
+        return uint64_t{1} << some.count | (some.bits & low_bits(some.count));
+    }
+};
+
 namespace detail {
 
 /// The branches below the stop bit, which is the highest bit that is 1.

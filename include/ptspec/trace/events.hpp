@@ -143,7 +143,6 @@ private:
     /// False if `out` has stopped.
     template <class Out>
     constexpr auto pass_branches(Out out) -> bool {
-        if constexpr (requires { out.end_skipping(); }) { out.end_skipping(); }
         auto const after = visit(out);
         return state_.has_waiting || !after.out.has_stopped();
     }

@@ -46,13 +46,21 @@ public:
         entries_[top_] = next;
         count_ += count_ < max_count ? 1 : 0;
     }
-    /// Applies several pushes and pops at once. They leave the `count` entries `left`, and at no
-    /// time had more than `depth` entries of their own.
-    constexpr void push_all(uint64_t const* left, unsigned count, unsigned depth) noexcept {
-        count_ = count_ + depth <= max_count ? count_ : max_count - depth;
-        for (unsigned i = 0; i < count; ++i) { entries_[(top_ + 1 + i) % max_count] = left[i]; }
-        top_ = (top_ + count) % max_count;
-        count_ += count;
+    /// Applies several pushes and pops at once. They take the top `taken` entries, leave `left` of
+    /// their own, `address(0)` and so on, and at no time had more than `depth` entries above those
+    /// of before. `taken` is at most `size_after(depth)`.
+    template <class Address>
+    constexpr void replace(unsigned taken, unsigned left, unsigned depth,
+                           Address const& address) noexcept {
+        count_ = size_after(depth) - taken;
+        top_ = (top_ + max_count - taken) % max_count;
+        for (unsigned i = 0; i < left; ++i) { entries_[(top_ + 1 + i) % max_count] = address(i); }
+        top_ = (top_ + left) % max_count;
+        count_ += left;
+    }
+    /// The number of entries of now that are kept after `depth` pushes.
+    [[nodiscard]] constexpr auto size_after(unsigned depth) const noexcept -> unsigned {
+        return count_ + depth <= max_count ? count_ : max_count - depth;
     }
     /// Pops `count` entries, 0 or 1; none if the stack is empty.
     constexpr void drop(unsigned count) noexcept {

@@ -35,16 +35,16 @@ struct skipped_packets {
     size_t size = 0;       ///< in bytes; 0: none
     uint64_t last_ip = 0;  ///< LastIP after them
 };
-/// The visitor may skip packets that it recognizes by their bytes. `visitor.skip(bytes, room,
-/// offset)` is called after each packet other than PAD, TNT and CYC. `bytes` points to the next
-/// packets, at `offset` of the trace. The skipped packets must begin in the first `room` bytes.
-/// From each of these bytes on, 16 bytes are readable. A visitor that passes this on to another one
-/// may say `using ignores_skip = my_visitor;` in `my_visitor`.
+/// The visitor may read the next packets itself. `visitor.skip(bytes, room, offset, last_ip)` is
+/// called first, and after each packet other than PAD, TNT and CYC. `bytes` points to the next
+/// packets, at `offset` of the trace; `last_ip` is LastIP. The skipped packets must begin in the
+/// first `room` bytes. From each of these bytes on, 16 bytes are readable. A visitor that passes
+/// this on to another one may say `using ignores_skip = my_visitor;` in `my_visitor`.
 template <class Visitor>
 concept skips_packets = !ignores<Visitor, detail::skip_name> &&
                         requires(Visitor& visitor, uint8_t const* bytes) {
                             {
-                                visitor.skip(bytes, size_t{}, uint64_t{})
+                                visitor.skip(bytes, size_t{}, uint64_t{}, uint64_t{})
                             } -> same_as<skipped_packets>;
                         };
 
@@ -135,7 +135,7 @@ struct visitor_members {
     static_assert(skips_packets<Visitor> || ignores<Visitor, skip_name> ||
                       !has_member<Visitor, skip_name>,
                   "the skip of a visitor is `auto skip(uint8_t const* bytes, size_t room, uint64_t "
-                  "offset) -> ptspec::trace::skipped_packets`");
+                  "offset, uint64_t last_ip) -> ptspec::trace::skipped_packets`");
 };
 
 /// Passes a run of PADs to the visitor. Returns false when the visitor stops.

@@ -273,14 +273,16 @@ struct skipping_visitor {
     uint64_t last_ip;
     std::vector<uint64_t> tips{};
     std::vector<size_t> rooms{};
+    std::vector<uint64_t> last_ips{};
     unsigned branches = 0;
 
     void operator()(packet::tip const&, trace::packet_place where) { tips.push_back(where.ip); }
     void operator()(packet::tnt_short const& which, trace::packet_place) {
         branches += which.taken().count;
     }
-    auto skip(uint8_t const* next, size_t room, uint64_t) -> trace::skipped_packets {
+    auto skip(uint8_t const* next, size_t room, uint64_t, uint64_t last) -> trace::skipped_packets {
         rooms.push_back(room);
+        last_ips.push_back(last);
         for (size_t i = 0; i < expected.size(); ++i) {
             if (next[i] != expected[i]) { return {}; }
         }
@@ -299,7 +301,9 @@ TEST_CASE("packets that a visitor skips are not decoded, and LastIP is what it r
     auto const after = decode_loop<packet::all>(byte_view{in}, 0, false, {}, visitor);
     CHECK(visitor.tips == std::vector<uint64_t>{0x1122, 0xAAAA'0000'6655});
     CHECK(visitor.branches == 3);
-    CHECK(visitor.rooms == std::vector<size_t>{in.size() - 15 - 3, in.size() - 15 - 10});
+    CHECK(visitor.rooms ==
+          std::vector<size_t>{in.size() - 15, in.size() - 15 - 3, in.size() - 15 - 10});
+    CHECK(visitor.last_ips == std::vector<uint64_t>{0, 0x1122, 0xAAAA'0000'6655});
     CHECK(after.place == in.size());
     CHECK(after.last_ip == 0xAAAA'0000'6655);
 }

@@ -35,7 +35,7 @@ class edge_collector {
 public:
     static constexpr bool takes_jumps = true;
 
-    /// For a walker whose edges all count. `paths` is of its cache of blocks.
+    /// For a walker whose edges all count. `runs` is of its cache of blocks.
     struct sink : flow::coverage {
         walk_counts& all;
 
@@ -55,8 +55,8 @@ public:
 
     template <class Code>
     void begin(Code const&) {}
-    auto sink_for(walk_counts& all, flow::path_cache* paths) -> sink {
-        return {{counts_.data(), counts_.size(), paths}, all};
+    auto sink_for(walk_counts& all, flow::run_table* runs) -> sink {
+        return {{counts_.data(), counts_.size(), runs}, all};
     }
     void block(flow::executed_block const&) {}
     void edge(flow::edge const& one) { all_.edge(one); }
@@ -151,7 +151,7 @@ public:
         enter(constant == nullptr ? process{no_process, 0}
                                   : process{constant->pid, constant->image});
     }
-    auto sink_for(walk_counts& all, flow::path_cache*) -> sink { return {*this, all}; }
+    auto sink_for(walk_counts& all, flow::run_table*) -> sink { return {*this, all}; }
     void block(flow::executed_block const& one) {
         if (thread_ != nullptr && (thread_->pid != now_.first || thread_->image != now_.second)) {
             enter({thread_->pid, thread_->image});

@@ -8,7 +8,7 @@ namespace ptspec::flow::detail {
 /// Walks over the branches that need no binding: takes them from a reader of events.
 template <code_source Code, class Clock, class Sink>
 struct branch_walk {
-    static constexpr bool skips_packets = takes_paths<Sink> && !takes_times<Sink> &&
+    static constexpr bool skips_packets = takes_runs<Sink> && !takes_times<Sink> &&
                                           changes_of<Code> == space_changes::at_paging &&
                                           __is_empty(Clock);
 
@@ -63,12 +63,10 @@ struct branch_walk {
 
     /// See `trace::skips_packets`. `binds` applies TIP.PGE and TIP.PGD to the binder.
     template <class Binds>
-    constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset, Binds& binds)
-        -> trace::skipped_packets {
-        return to->walk.skip_known_paths(bytes, room, offset, binds, *sink);
+    constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset, uint64_t last_ip,
+                        Binds& binds) -> trace::skipped_packets {
+        return to->walk.read_runs(bytes, room, offset, last_ip, binds, *sink);
     }
-    /// Other packets came.
-    constexpr void end_skipping() noexcept { to->walk.end_skipping(); }
 
 private:
     constexpr void begin(trace::packet_place place, Clock& clock) {

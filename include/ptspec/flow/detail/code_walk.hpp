@@ -2,9 +2,9 @@
 #pragma once
 
 #include <ptspec/flow/detail/block_finder.hpp>
-#include <ptspec/flow/detail/path_recorder.hpp>
-#include <ptspec/flow/detail/path_chain.hpp>
 #include <ptspec/flow/detail/reports.hpp>
+#include <ptspec/flow/detail/run_loop.hpp>
+#include <ptspec/flow/detail/run_recorder.hpp>
 #include <ptspec/flow/gap_counts.hpp>
 #include <ptspec/flow/sink.hpp>
 #include <ptspec/flow/walk_options.hpp>
@@ -54,7 +54,6 @@ public:
         gap_ = {};
         gaps_ = {};
         walked_ = {};
-        end_skipping();
         forget_width();
         lose_branches();
     }
@@ -138,13 +137,13 @@ public:
         update_space();
     }
 
-    /// A TNT. For sinks that take paths, its branches are collected with the branches of the next
+    /// A TNT. For sinks that take runs, its branches are collected with the branches of the next
     /// TNTs, and walked by `flush`.
     template <class Sink>
     constexpr auto add_branches(packet::branches more, Sink& sink) -> bool {
         if (!is_known()) { return true; }
         if constexpr (merges_tnts<Sink, Code>) {
-            if (left_.count + more.count > path_key::max_branches && !walk_branches(sink)) {
+            if (left_.count + more.count > run_key::max_branches && !walk_branches(sink)) {
                 later_ = more;
                 return false;
             }
@@ -173,9 +172,8 @@ public:
     /// Walks over the branches of TNTs. Stops at a branch whose TIP comes after the TNT: PKT-275.
     template <class Sink>
     constexpr auto walk_branches(Sink& sink) -> bool {
-        chain_.previous = nullptr;
-        if constexpr (uses_paths<Sink, Code>) {
-            if (sink.paths() != nullptr && !has_paging_) { return walk_paths(sink); }
+        if constexpr (uses_runs<Sink, Code>) {
+            if (may_repeat(sink)) { return walk_run(run_end::none, 0, sink) != walked::missing; }
         }
         while (left_.count != 0) {
             auto const next = walk_branch(sink);
@@ -188,11 +186,12 @@ public:
     constexpr auto add_target(packet::ip_bytes form, uint64_t target, Sink& sink) -> bool {
         if (!has_target_) {
             bool const has_to = form != packet::ip_bytes::suppressed;
-            if constexpr (uses_paths<Sink, Code>) {
-                chain_.completed = nullptr;
-                auto const end = has_to ? repeat_path(path_end::tip, target, sink) : walked::waits;
-                if (end == walked::branch) { return true; }
-                if (end == walked::missing) { return false; }
+            if constexpr (uses_runs<Sink, Code>) {
+                if (has_to && may_repeat(sink)) {
+                    auto const end = walk_run(run_end::tip, target, sink);
+                    if (end == walked::branch) { return true; }
+                    if (end == walked::missing) { return false; }
+                }
             }
             if (!flush(sink)) { return false; }
             if (is_known() && !walk_target(has_to, target, sink)) { return false; }
@@ -207,24 +206,23 @@ public:
     template <class Sink>
     constexpr void add_start(bool has_ip, uint64_t ip, Sink& sink) {
         if (!has_ip) { return leave(sink); }
-        start_at(ip, sink);
-        if constexpr (uses_paths<Sink, Code>) {
-            if (sink.paths() == nullptr) { return; }
-            chain_.completed = &sink.paths()->start_at(
-                {{0, space_, width_}, {}, blocks_.cache().generation(), path_end::tip_pge, ip});
-        }
+        // The PSB+ before it may have the same IP: GEN-176.
+        bool const has_started = is_known() && ip_ == ip && left_.count == 0;
+        if (!has_started) { resume(ip, sink); }
     }
     /// A TIP.PGD.
     template <class Sink>
     constexpr auto add_end(packet::ip_bytes form, uint64_t target, Sink& sink) -> bool {
         bool const has_to = form != packet::ip_bytes::suppressed;
-        if constexpr (uses_paths<Sink, Code>) {
-            chain_.completed = nullptr;
-            auto const end_kind = has_to ? path_end::tip_pgd_out : path_end::tip_pgd;
-            auto const end = repeat_path(end_kind, has_to ? target : 0, sink);
-            if (end == walked::branch) { leave(sink); }
-            if (!has_to) { chain_.completed = nullptr; }
-            if (end == walked::branch || end == walked::missing) { return end == walked::branch; }
+        if constexpr (uses_runs<Sink, Code>) {
+            if (may_repeat(sink)) {
+                auto const how = has_to ? run_end::tip_pgd_out : run_end::tip_pgd;
+                auto const end = walk_run(how, has_to ? target : 0, sink);
+                if (end == walked::branch) { leave(sink); }
+                if (end == walked::branch || end == walked::missing) {
+                    return end == walked::branch;
+                }
+            }
         }
         if (!flush(sink) || (is_known() && !walk_to_end(has_to, target, sink))) { return false; }
         leave(sink, lost_packet{form});
@@ -269,45 +267,61 @@ public:
         }
     }
 
-    /// Ends a sequence of paths: other packets came, so the next path does not follow the last one.
-    constexpr void end_skipping() noexcept { chain_.reset(); }
-    /// Skips the packets of paths that followed each other before. `bytes`, `room` and `offset` are
-    /// as in `trace::skips_packets`; `binds` applies TIP.PGE and TIP.PGD to the binder.
-    template <class Binds, takes_paths Sink>
-    constexpr auto skip_known_paths(uint8_t const* bytes, size_t room, uint64_t offset,
-                                    Binds& binds, Sink& sink) -> trace::skipped_packets {
-        if (chain_.completed == nullptr) {
-            chain_.previous = nullptr;
-            return {};
+    /// Reads the packets of runs, as long as they need no binding. `bytes`, `room`, `offset` and
+    /// `last_ip` are as in `trace::skips_packets`; `binds` applies TIP.PGE and TIP.PGD to the
+    /// binder.
+    template <class Binds, takes_runs Sink>
+    constexpr auto read_runs(uint8_t const* bytes, size_t room, uint64_t offset, uint64_t last_ip,
+                             Binds& binds, Sink& sink) -> trace::skipped_packets {
+        bool const is_plain = gap_.why == gap_reason::none && !has_target_ && later_.count == 0 &&
+                              left_.count <= run_key::max_branches;
+        bool const may_read = is_off() ? has_runs(sink) : may_repeat(sink) && binds.takes_branches;
+        if (!is_plain || !may_read) { return {}; }
+        return detail::read_runs(*this, binds, sink, bytes, room, offset, last_ip);
+    }
+    // What the loop over packets of runs calls.
+    [[nodiscard]] constexpr auto position() const noexcept -> run_position {
+        return {ip_, packet::marked_branches::of(left_), first_tnt_, is_known()};
+    }
+    constexpr void set_position(run_position const& here) noexcept {
+        unsigned const count = highest_bit(here.branches);
+        left_ = {count, here.branches};
+        first_tnt_ = here.first_tnt;
+        go(here.ip, no_slot);
+        state_ = here.is_on ? tracing::on : tracing::off;
+    }
+    [[nodiscard]] constexpr auto place_in(run_table& runs) noexcept -> uint64_t {
+        return runs.place_of(space_, width_, blocks_.cache().generation());
+    }
+    /// Tracing starts, where no run with this key is known.
+    template <takes_runs Sink>
+    constexpr void start_run(run_key const& key, Sink& sink) {
+        if constexpr (takes_starts<Sink>) { sink.start(key.to, space_); }
+        auto const made = start_of(key, space_, sink);
+        if (!made.is_part) { (void)sink.runs()->insert(made, sink); }
+    }
+    constexpr void apply_returns(run_log& waiting) noexcept {
+        if (waiting.clears) {
+            returns_.clear();
+            lost_calls_ = waiting.clears = false;
         }
-        path_cache& paths = *sink.paths();
-        chain_.record(paths, offset);
-        size_t done = 0;
-        while (done < room) {
-            auto const* const next = chain_.find_next(paths, bytes + done);
-            if (next == nullptr) { break; }
-            path* const found = paths.find(*next);
-            if (found == nullptr) { break; }
-            auto const end = found->key.end();
-            if (end == path_end::tip) {
-                if (!is_known()) { break; }
-                apply(*found, sink);
-            } else if (end == path_end::tip_pge) {
-                if (!binds.start_tracing()) { break; }
-                start_at(found->end, sink);
-            } else {
-                if (!is_known() || !binds.end_tracing({true, found->end})) { break; }
-                apply(*found, sink);
-                leave(sink);
-            }
-            done += next->size;
-            chain_.completed = found;
-            chain_.previous = nullptr;
-        }
-        chain_.offset = offset + done;
-        uint64_t const last_ip = chain_.completed->end;
-        chain_.completed = nullptr;
-        return {done, last_ip};
+        for (unsigned i = 0; i < waiting.count; ++i) { apply_returns(*waiting.runs[i]); }
+        waiting.count = 0;
+    }
+    /// Walks over a run from a position. `offset` is that of the packet that ends it.
+    ///
+    /// noinline: the loop calls it rarely.
+    template <takes_runs Sink>
+    PTSPEC_ATTRIBUTE(noinline)
+    constexpr auto walk_run(run_position here, run_end end, uint64_t to, uint64_t offset,
+                            run_log& waiting, Sink& sink) -> run_position {
+        apply_returns(waiting);
+        set_position(here);
+        offset_ = offset;
+        bool const is_whole = walk_run(end, to, sink) == walked::branch;
+        here = position();
+        here.has_stopped = !is_whole;
+        return here;
     }
 
 private:
@@ -328,12 +342,6 @@ private:
         gap_ = {};
     }
 
-    template <class Sink>
-    constexpr void start_at(uint64_t ip, Sink& sink) {
-        // The PSB+ before it may have the same IP: GEN-176.
-        bool const has_started = is_known() && ip_ == ip && left_.count == 0;
-        if (!has_started) { resume(ip, sink); }
-    }
     constexpr void update_space() {
         if constexpr (has_spaces<Code>) {
             bool const is_in_tnt = left_.count != 0;
@@ -352,7 +360,7 @@ private:
         ip_ = ip;
         slot_ = slot;
     }
-    /// The slot of the IP is not known, because a path was repeated.
+    /// The slot of the IP is not known, because a run was repeated.
     static constexpr uint32_t no_slot = 0xFFFF'FFFF;
     constexpr void find_slot() noexcept {
         if (slot_ == no_slot) { slot_ = blocks_.cache().slot_of(ip_); }
@@ -435,98 +443,84 @@ private:
         go(target);
         return walked::branch;
     }
-    /// Walks over branches: repeats known paths, and records others.
-    template <takes_paths Sink>
-    constexpr auto walk_paths(Sink& sink) -> bool {
-        while (left_.count != 0) {
-            constexpr unsigned max_count = path_key::max_branches;
-            unsigned const count = left_.count < max_count ? left_.count : max_count;
-            packet::branches const next{count,
-                                        left_.bits >> (left_.count - count) & low_bits(count)};
-            path_key const key{{ip_, space_, width_}, next, blocks_.cache().generation()};
-            path& known = sink.paths()->at(key);
-            bool const is_known = known.key == key;
-            if (is_known && known.taken != 0) [[likely]] {
-                apply(known, sink);
-                left_.count -= known.taken;
-                continue;
-            }
-            auto const end = is_known ? walk_branch(sink) : record_path(known, key, count, sink);
-            if (end != walked::branch) { return end != walked::missing; }
+    template <takes_runs Sink>
+    [[nodiscard]] constexpr auto has_runs(Sink const& sink) const noexcept -> bool {
+        return sink.runs() != nullptr && !has_paging_ && options_.has_tnt;
+    }
+    /// True if the branches that are left may be those of a run.
+    template <takes_runs Sink>
+    [[nodiscard]] constexpr auto may_repeat(Sink const& sink) const noexcept -> bool {
+        return has_runs(sink) && is_known() && left_.count <= run_key::max_branches;
+    }
+    /// Walks over the branches that are left, up to and including the branch of the packet that
+    /// ends the run. Repeats the run, or parts of it, and records it. `waits` and `lost`: the
+    /// caller walks what is left.
+    ///
+    /// noinline: it is called from several places, and the loop over packets calls it rarely.
+    template <takes_runs Sink>
+    PTSPEC_ATTRIBUTE(noinline)
+    constexpr auto walk_run(run_end end, uint64_t to, Sink& sink) -> walked {
+        run_table& runs = *sink.runs();
+        for (;;) {
+            if (end == run_end::none && left_.count == 0) { return walked::branch; }
+            run_key const key{ip_, to, packet::marked_branches::of(left_),
+                              place_in(runs) | underlying(end)};
+            run* const known = runs.find(key, [&](run const& one) { return takes_returns(one); });
+            if (known == nullptr) { return record_run(key, sink); }
+            runs.repeat(*known);
+            apply_returns(*known);
+            ip_ = known->next;
+            slot_ = no_slot;
+            left_.count -= known->taken;
+            if (!known->is_part) { return walked::branch; }
+        }
+    }
+    /// True if the compressed RETs of a run take these return addresses.
+    [[nodiscard]] constexpr auto takes_returns(run const& one) const noexcept -> bool {
+        if (one.takes == 0) { return true; }
+        if (returns_.size_after(one.depth) < one.takes) { return false; }
+        for (unsigned i = 0; i < one.takes; ++i) {
+            uint64_t const entry = returns_[returns_.size() - 1 - i];
+            if (options_.ips.popped(entry, width_) != one.address(i)) { return false; }
         }
         return true;
     }
-    /// Walks over the branches that are left, up to and including the branch of a TIP or TIP.PGD.
-    /// Repeats their path, or records it. `waits` and `lost`: the caller walks what is left.
-    template <takes_paths Sink>
-    constexpr auto repeat_path(path_end end, uint64_t target, Sink& sink) -> walked {
-        if (sink.paths() == nullptr || has_paging_ || !is_known() || !options_.has_tnt ||
-            left_.count > path_key::max_branches) {
-            return walked::waits;
-        }
-        packet::branches const taken{left_.count, left_.bits & low_bits(left_.count)};
-        path_key const key{{ip_, space_, width_}, taken, blocks_.cache().generation(), end, target};
-        path& known = sink.paths()->at(key);
-        if (known.key != key) [[unlikely]] { return record_path_to_end(known, key, sink); }
-        if (known.taken == path::not_repeatable) { return walked::waits; }
-        apply(known, sink);
-        left_ = {};
-        chain_.completed = &known;
-        return walked::branch;
-    }
-    template <takes_paths Sink>
-    constexpr void apply(path const& known, Sink& sink) {
-        sink.repeat(known);
-        returns_.push_all(known.pushed, known.pushes, known.depth);
+    constexpr void apply_returns(run const& known) noexcept {
+        if ((known.effects & run::has_returns) == 0) { return; }
+        returns_.replace(known.takes, known.pushes, known.depth,
+                         [&](unsigned i) { return known.address(known.takes + i); });
         if (options_.on_ret_mismatch == trace::ret_mismatch::pop) {
             returns_.drop(known.pops ? 1 : 0);
         } else if (known.pops) {
-            (void)returns_.pop(known.end, trace::popped_bits(width_), options_.on_ret_mismatch);
+            (void)returns_.pop(known.key.to, trace::popped_bits(width_), options_.on_ret_mismatch);
         }
-        ip_ = known.end;
-        slot_ = no_slot;
     }
-
-    template <class Sink>
-    constexpr auto record_path(path& kept, path_key const& key, unsigned count, Sink& sink)
-        -> walked {
-        path_recorder<Sink> here{sink};
-        here.made.key = key;
-        path last = here.made;
-        auto end = walked::branch;
-        for (unsigned i = 1; i <= count && here.fits; ++i) {
-            end = walk_branch(here);
-            if (end != walked::branch || !here.fits) { break; }
-            last = here.made;
-            last.taken = static_cast<uint8_t>(i);
-            last.end = ip_;
-        }
-        if (last.taken != 0 || end == walked::branch) { sink.paths()->insert(kept, last); }
-        return end;
-    }
-    template <class Sink>
-    constexpr auto record_path_to_end(path& kept, path_key const& key, Sink& sink) -> walked {
-        path_recorder<Sink> here{sink};
-        path& made = here.made;
-        made.key = key;
-        made.end = key.to;
-        made.taken = path::not_repeatable;
+    /// Walks over a run, and records as much of it as has room.
+    template <takes_runs Sink>
+    constexpr auto record_run(run_key const& key, Sink& sink) -> walked {
+        run_recorder<Sink> here{sink};
         while (left_.count != 0) {
             auto const next = walk_branch(here);
-            if (next == walked::waits) { kept = made; }
-            if (next != walked::branch) { return next; }
+            if (next != walked::branch) {
+                keep_run(here.made(key, 0), sink);
+                return next;
+            }
+            here.end_branch(ip_);
         }
-        here.is_compressed = false;
         auto const end = key.end();
-        bool const is_done = end == path_end::tip
-                                 ? walk_target(true, key.to, here)
-                                 : walk_to_end(end == path_end::tip_pgd_out, key.to, here);
-        if (!is_done) { return walked::missing; }
-        if (!is_known()) { return walked::lost; }
-        if (here.fits) { made.taken = 0; }
-        sink.paths()->insert(kept, made);
-        chain_.completed = here.fits ? &kept : nullptr;
+        if (end != run_end::none) {
+            bool const is_done = end == run_end::tip
+                                     ? walk_target(true, key.to, here)
+                                     : walk_to_end(end == run_end::tip_pgd_out, key.to, here);
+            if (!is_done) { return walked::missing; }
+            if (!is_known()) { return walked::lost; }
+        }
+        keep_run(here.made(key, ip_), sink);
         return walked::branch;
+    }
+    template <takes_runs Sink>
+    constexpr void keep_run(run const& made, Sink& sink) {
+        if (!made.is_part || made.taken != 0) { (void)sink.runs()->insert(made, sink); }
     }
     constexpr auto lose_at(gap_reason why) noexcept -> walked {
         (void)lose(why);
@@ -639,7 +633,6 @@ private:
     gap_counts gaps_{};
     packet::pip paging_{};
     walk_state walked_{};
-    path_chain chain_{};
     trace::return_stack returns_{};
 };
 

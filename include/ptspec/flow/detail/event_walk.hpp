@@ -76,7 +76,6 @@ struct event_walk {
     /// True if a whole PSB+ can be taken in place of its events. Walks over the branches before it.
     template <class Sink>
     constexpr auto may_take(trace::psb_plus const& read, uint64_t end_at, Sink& sink) -> bool {
-        walk.end_skipping();
         return end_at < until && walk.agrees_with(read) && walk.flush(sink);
     }
     /// Applies a whole PSB+. Returns false if code is missing: then `proceed` continues.

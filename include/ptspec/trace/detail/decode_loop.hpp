@@ -137,8 +137,18 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
     uint64_t last_ip = state.last_ip;
     block items = state.items;
     bool keep_going = state.keep_going;
+    auto const skip = [&]([[maybe_unused]] size_t until) {
+        if constexpr (skips_packets<Visitor>) {
+            if (!keep_going || place >= until) { return; }
+            auto const some = visitor.skip(data + place, until - place, offset + place, last_ip);
+            if (some.size == 0) { return; }
+            place += some.size;
+            last_ip = some.last_ip;
+        }
+    };
     while (keep_going) {
         size_t const until = items == block::none ? fast_limit : 0;
+        skip(until);
         while (place < until) {
             unsigned const first = data[place];
             packet_place here{offset + place, last_ip, 1};
@@ -165,31 +175,27 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
                 if (here.length == 0) { break; }
                 here.ip = last_ip = updated_ip(ip_update_of(opcode_infos<Packets>.form[row]),
                                                load_le64(data + place + 1), last_ip);
+                bool is_taken = false;
                 if constexpr (takes_whole_psb_plus<Visitor>) {
                     if (opcode_infos<Packets>.kind[row] == kind::psb) [[unlikely]] {
                         auto const whole = visitor.template take_psb_plus<Packets>(
                             data + place, until - place, here.offset, strict);
-                        if (whole.size != 0) {
+                        is_taken = whole.size != 0;
+                        if (is_taken) {
                             place += whole.size;
                             last_ip = whole.last_ip;
                             keep_going = whole.continues;
-                            if (keep_going) { continue; }
-                            break;
                         }
                     }
                 }
-                uint8_t const* const from = data + place;
-                place += here.length;
-                keep_going = for_kind(opcode_infos<Packets>.kind[row],
-                                      visitor_call<copy_or_reference<Visitor>>{visitor, from, here},
-                                      Packets{});
-                if constexpr (skips_packets<Visitor>) {
-                    if (keep_going && place < until) {
-                        auto const some = visitor.skip(data + place, until - place, offset + place);
-                        place += some.size;
-                        if (some.size != 0) { last_ip = some.last_ip; }
-                    }
+                if (!is_taken) {
+                    uint8_t const* const from = data + place;
+                    place += here.length;
+                    keep_going = for_kind(
+                        opcode_infos<Packets>.kind[row],
+                        visitor_call<copy_or_reference<Visitor>>{visitor, from, here}, Packets{});
                 }
+                skip(until);
             }
             if (!keep_going) {
                 if constexpr (is_copied<Visitor>) { caller_visitor = visitor; }

@@ -161,12 +161,12 @@ struct event_visitor {
     constexpr void operator()(Packet const& packet, packet_place place) {
         if constexpr (same_as<Packet, packet::tsc>) { (void)state->binds.add(packet, place); }
         (void)state->clock.add(packet);
-        if constexpr (requires { out.end_skipping(); }) { out.end_skipping(); }
     }
     constexpr void pads(unsigned, packet_place) {}
     using ignores_skip = choose_t<Out::skips_packets, void, event_visitor>;
-    constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset) -> skipped_packets {
-        return nothing_pending ? out.skip(bytes, room, offset, *this) : skipped_packets{};
+    constexpr auto skip(uint8_t const* bytes, size_t room, uint64_t offset, uint64_t last_ip)
+        -> skipped_packets {
+        return nothing_pending ? out.skip(bytes, room, offset, last_ip, *this) : skipped_packets{};
     }
     static constexpr bool takes_whole_psb_plus = Out::takes_psb_plus;
     /// Applies a whole PSB+ to the binder, and gives it to `Out`. See `read_whole_psb_plus`.

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/flow/detail/run_recorder.hpp>
+#include <ptspec/trace/branch_packets.hpp>
+#include <ptspec/base/attribute.hpp>
+
+namespace ptspec::flow::detail {
+
+/// Where a walk is, in the registers of a loop.
+struct run_position {
+    uint64_t ip = 0;
+    uint64_t branches = 1;   ///< that are left, as in `packet::marked_branches`
+    uint64_t first_tnt = 0;  ///< the offset of the first of their TNTs
+    bool is_on = false;
+    bool has_stopped = false;  ///< there may be a gap, or code is missing: the walk knows
+};
+
+/// Runs that were counted, and whose effect on the return stack waits. Most runs are followed by a
+/// TIP.PGD, which clears the stack, or end before a RET needs it.
+struct run_log {
+    static constexpr unsigned max_count = 64;
+
+    run const* runs[max_count];
+    unsigned count = 0;
+    bool clears = false;  ///< the return stack is cleared before these runs
+};
+
+/// The end of a run, by the packet that follows its branches.
+constexpr auto end_of(packet::kind what) noexcept -> run_end {
+    return what == packet::kind::tip       ? run_end::tip
+           : what == packet::kind::tip_pge ? run_end::tip_pge
+           : what == packet::kind::tip_pgd ? run_end::tip_pgd_out
+                                           : run_end::none;
+}
+
+/// Reads the packets of runs: PAD, TNT, TIP, TIP.PGE, TIP.PGD, CYC and MTC, and TSC while tracing
+/// is on. Any other packet ends the loop. `walk` is a `code_walk` without a gap.
+///
+/// One function, whose variables are in registers: as a class of several functions it takes 1.4
+/// times as long (g++ 12).
+template <class Walk, class Binds, class Sink>
+PTSPEC_ATTRIBUTE(flatten)
+constexpr auto read_runs(Walk& walk, Binds& binds, Sink& sink, uint8_t const* const bytes,
+                         size_t room, uint64_t offset, uint64_t last_ip) -> trace::skipped_packets {
+    using packet::kind;
+    constexpr uint64_t off = packet::marked_branches::off;
+    run_table& runs = *sink.runs();
+    uint64_t const place = walk.place_in(runs);
+    run_position const start = walk.position();
+    uint64_t from = start.ip;
+    uint64_t branches = start.is_on ? start.branches : off;
+    uint8_t const* at = bytes;
+    uint8_t const* const end = bytes + room;
+    uint8_t const* first_tnt = nullptr;
+    run* previous = nullptr;  // the run that ends at `at`, if it is in the table
+    bool has_ended = false;   // tracing, which the binder does not know yet
+    uint64_t ended_at = 0;
+    bool has_stopped = false;  // the walk has a gap, or lacks code
+    run_log waiting;
+
+    auto const offset_of = [&](uint8_t const* byte) {
+        return offset + static_cast<size_t>(byte - bytes);
+    };
+    auto const here = [&]() -> run_position {
+        return {from, branches != off ? branches : 1,
+                first_tnt == nullptr ? start.first_tnt : offset_of(first_tnt), branches != off};
+    };
+    auto const wide_at = [](uint8_t const* byte) -> wide_bits {
+        return {load_le64(byte), load_le64(byte + 8)};
+    };
+    auto const repeat = [&](run& known) {
+        runs.repeat(known);
+        waiting.runs[waiting.count] = &known;
+        waiting.count += known.effects & run::has_returns;
+        if (waiting.count == run_log::max_count) [[unlikely]] { walk.apply_returns(waiting); }
+    };
+    auto const clear_returns = [&]() {
+        waiting.count = 0;
+        waiting.clears = true;
+    };
+    // The runs that followed the one before another time.
+    auto const follow = [&]() {
+        run const* last_target = nullptr;
+        run const* last_end = nullptr;
+        while (at < end) {
+            run_successor const* const next = runs.find_after(*previous, wide_at(at));
+            run* const known = next != nullptr ? runs.find(*next) : nullptr;
+            if (known == nullptr) { break; }
+            at += next->size;
+            repeat(*known);
+            previous = known;
+            last_target = (known->effects & run::has_target) != 0 ? known : last_target;
+            if ((known->effects & run::clears) != 0) {
+                clear_returns();
+                if ((known->effects & run::ends) != 0) { last_end = known; }
+            }
+        }
+        from = previous->next;
+        branches = (previous->effects & run::ends) != 0 ? off : 1;
+        if (last_target != nullptr) { last_ip = last_target->next; }
+        if (last_end != nullptr) {
+            has_ended = true;
+            ended_at = last_end->next;
+        }
+    };
+
+    for (;;) {
+        if (previous != nullptr) { follow(); }
+        uint8_t const* const begin = at;
+        auto const got = trace::read_branches(bytes, at, end, branches, first_tnt, last_ip);
+        bool const starts = got.what == kind::tip_pge;
+        if (got.what == kind::pad || (starts && !has_ended && !binds.start_tracing())) { break; }
+        auto const how = end_of(got.what);
+        run* before = got.has_times ? nullptr : previous;
+        uint16_t const before_id = before != nullptr ? before->id : uint16_t{0};
+        run_key key{starts ? 0 : from, got.ip, starts ? 1 : branches, place | underlying(how)};
+        run* known = runs.find(key);
+        while (known != nullptr && known->is_part && known->takes == 0) {
+            repeat(*known);
+            unsigned const left = highest_bit(branches) - known->taken;
+            from = key.from = known->next;
+            branches = key.branches = uint64_t{1} << left | (branches & low_bits(left));
+            known = runs.find(key);
+            before = nullptr;
+        }
+        if (known != nullptr && known->takes == 0) {
+            repeat(*known);
+            from = known->next;
+        } else {
+            if (starts) {
+                walk.start_run(key, sink);
+                from = key.to;
+            } else {
+                auto const after = walk.walk_run(here(), how, key.to, offset_of(at), waiting, sink);
+                has_stopped = after.has_stopped;
+                if (has_stopped) { break; }
+                from = after.ip;
+            }
+            known = runs.find(key);
+            if (known != nullptr && !known->is_plain()) { known = nullptr; }
+        }
+        at += got.length;
+        auto const size = static_cast<size_t>(at - begin);
+        bool const is_near = before != nullptr && size <= run_successor::max_size;
+        // The run before may have been replaced. Its IP is LastIP only if a packet has it.
+        if (is_near && known != nullptr && before->id == before_id &&
+            (how == run_end::none || (before->effects & run::has_target) != 0)) {
+            runs.add_after(*before, *known, wide_at(begin), size);
+        }
+        previous = known;
+        branches = how == run_end::tip_pgd_out ? off : 1;
+        if (how != run_end::none) { last_ip = key.to; }
+        if (starts || branches == off) { clear_returns(); }
+        if (branches == off) {
+            has_ended = true;
+            ended_at = key.to;
+        }
+    }
+    if (!has_stopped) {
+        walk.apply_returns(waiting);
+        walk.set_position(here());
+    }
+    if (has_ended) {
+        (void)binds.end_tracing({true, ended_at});
+        if (branches != off) { (void)binds.start_tracing(); }
+    }
+    return {static_cast<size_t>(at - bytes), last_ip};
+}
+
+}  // namespace ptspec::flow::detail
+
+#undef PTSPEC_ATTRIBUTE
