@@ -3868,15 +3868,19 @@ namespace detail {
 
 using namespace ptspec::detail;
 
+constexpr auto bits_at(uint64_t const* values, unsigned const* places, size_t count) noexcept
+    -> wide_bits {
+    wide_bits all{};
+    for (size_t i = 0; i < count; ++i) {
+        if (values[i] != 0) { all = all | shifted_left<wide_bits>(values[i], places[i]); }
+    }
+    return all;
+}
 template <class Raw, class... Rows>
 constexpr auto all_fixed_bits(type_list<Rows...>) noexcept -> Raw {
     uint64_t const values[] = {Rows::fixed_value...};
     unsigned const places[] = {Rows::lsb...};
-    wide_bits all{};
-    for (size_t i = 0; i < sizeof...(Rows); ++i) {
-        if (values[i] != 0) { all = all | shifted_left<wide_bits>(values[i], places[i]); }
-    }
-    return from_wide<Raw>(all);
+    return from_wide<Raw>(bits_at(values, places, sizeof...(Rows)));
 }
 
 /// The fixed bits of a packet: its opcode, leaf and pattern.
@@ -16035,6 +16039,7 @@ struct [[nodiscard]] branches_end {
 /// at `at`, which is before `end`; 16 bytes are readable from each byte there. `begin` is where the
 /// bytes begin, best at an offset of the trace that is a multiple of eight. `branches` is as in
 /// `packet::marked_branches`. `first_tnt` becomes the place of the first TNT if there was none.
+template <class Packets = packet::all>
 [[nodiscard]] constexpr auto read_branches(uint8_t const* begin, uint8_t const*& at,
                                            uint8_t const* end, uint64_t& branches,
                                            uint8_t const*& first_tnt, uint64_t last_ip) noexcept
@@ -16042,7 +16047,7 @@ struct [[nodiscard]] branches_end {
     using packet::kind;
     using namespace detail;
     using marked = packet::marked_branches;
-    constexpr auto const& opcodes = opcode_infos<packet::all>;
+    constexpr auto const& opcodes = opcode_infos<Packets>;
     constexpr unsigned most_in_short = packet::tnt_short::max_branches;
     // While `branches` is below, a TNT.short has room.
     constexpr uint64_t is_full = uint64_t{1} << (marked::max_count - most_in_short + 1);
@@ -16061,7 +16066,7 @@ struct [[nodiscard]] branches_end {
             continue;
         }
         kind const what = opcodes.kind[first];
-        size_t const length = is_cyc(first) ? length_of_cyc(load_le64(at)) : opcodes.length[first];
+        size_t length = opcodes.length[first];
         bool const is_off = branches == marked::off;
         if (what == kind::tip || what == kind::tip_pgd || what == kind::tip_pge) {
             if (length <= 1 || (what == kind::tip_pge) != is_off) { break; }
@@ -16069,6 +16074,7 @@ struct [[nodiscard]] branches_end {
             return {what, updated_ip(update, load_le64(at + 1), last_ip), length, has_times};
         }
         if (is_cyc(first) || what == kind::mtc || (what == kind::tsc && !is_off)) {
+            if (is_cyc(first)) { length = length_of_cyc(load_le64(at)); }
             if (length == 0) { break; }
             at += length;
             has_times = true;
@@ -31078,6 +31084,11 @@ static_assert(sizeof(run) == 192);
 /// A run that comes again is only counted; `count_all` counts the edges of all these runs.
 class run_table {
 public:
+    /// Each run fits.
+    struct any_run {
+        constexpr auto operator()(run const&) const noexcept -> bool { return true; }
+    };
+
     template <size_t Count>
     constexpr explicit run_table(run (&storage)[Count]) noexcept : run_table{storage, Count} {}
     /// `count` is 1 to 2^32 - 1.
@@ -31092,13 +31103,16 @@ public:
     /// The number of an address space, code size and `block_cache::generation`, in keys.
     [[nodiscard]] constexpr auto place_of(uint32_t space, code_width width,
                                           uint32_t generation) noexcept -> uint64_t {
-        place const wanted{space, generation, width, true};
-        if (places_[last_place_] == wanted) [[likely]] { return numbers_[last_place_]; }
-        return find_place(wanted);
+        // The parts of a place, in one number each.
+        uint64_t const code = uint64_t{space} << 32 | generation;
+        uint64_t const how = 1U | underlying(width) << 1;
+        place const& last = places_[last_place_];
+        bool const is_last = last.code == code && last.how == how;
+        return is_last ? last.number : find_place(code, how);
     }
     /// The first run with this key for which `fits(run)` is true, or nullptr.
-    template <class Fits>
-    [[nodiscard]] constexpr auto find(run_key const& key, Fits const& fits) noexcept -> run* {
+    template <class Fits = any_run>
+    [[nodiscard]] constexpr auto find(run_key const& key, Fits const& fits = {}) noexcept -> run* {
         for (run* one : groups_of(key).both) {
             for (run* const end = one + group_size_; one != end; ++one) {
                 if (one->key.branches == key.branches && one->key == key && fits(*one)) {
@@ -31107,9 +31121,6 @@ public:
             }
         }
         return nullptr;
-    }
-    [[nodiscard]] constexpr auto find(run_key const& key) noexcept -> run* {
-        return find(key, [](run const&) { return true; });
     }
     /// The successor of a run whose packets are the first of these 16 bytes, or nullptr.
     [[nodiscard]] constexpr auto find_after(run const& before, wide_bits bytes) const noexcept
@@ -31191,12 +31202,9 @@ private:
     static constexpr uint32_t place_count = 8;
 
     struct place {
-        uint32_t space = 0;
-        uint32_t generation = 0;
-        code_width width{};
-        bool is_used = false;
-
-        friend constexpr auto operator==(place const&, place const&) noexcept -> bool = default;
+        uint64_t code = 0;  ///< address space and generation
+        uint64_t how = 0;   ///< code size, and a 1; 0: no place
+        uint64_t number = 0;
     };
 
     [[nodiscard]] constexpr auto index_of(run const& one) const noexcept -> uint32_t {
@@ -31218,17 +31226,16 @@ private:
     static constexpr auto rotated(uint64_t bits, unsigned by) noexcept -> uint64_t {
         return bits << by | bits >> (64 - by);
     }
-    constexpr auto find_place(place const& wanted) noexcept -> uint64_t {
-        for (uint32_t i = 0; i < place_count; ++i) {
-            if (places_[i] == wanted) {
-                last_place_ = i;
-                return numbers_[i];
-            }
+    constexpr auto find_place(uint64_t code, uint64_t how) noexcept -> uint64_t {
+        uint32_t i = 0;
+        while (i < place_count && (places_[i].code != code || places_[i].how != how)) { ++i; }
+        if (i == place_count) {
+            // Numbers are not used twice: runs of a place that is replaced are not found again.
+            i = (last_place_ + 1) % place_count;
+            places_[i] = {code, how, next_number_++ << 3};
         }
-        // Numbers are not used twice: the runs of a place that is replaced are not found again.
-        last_place_ = (last_place_ + 1) % place_count;
-        places_[last_place_] = wanted;
-        return numbers_[last_place_] = next_number_++ << 3;
+        last_place_ = i;
+        return places_[i].number;
     }
     constexpr void forget_successors() noexcept {
         for (uint32_t i = 0; i < count_; ++i) {
@@ -31259,7 +31266,6 @@ private:
     uint32_t last_place_ = 0;
     uint64_t next_number_ = 0;
     place places_[place_count] = {};
-    uint64_t numbers_[place_count] = {};
 };
 
 }  // namespace ptspec::flow
@@ -32036,6 +32042,9 @@ namespace ptspec::flow::detail {
 
 /// The storage of frames, and of the stacks that do not execute. When it is full, the stack that
 /// was left first is dropped, that of the start last, or else the oldest frame of the only stack.
+///
+/// A template, so that only programs that use it compile its functions.
+template <same_as<flow::frame> Frame>
 class frames {
 public:
     constexpr frames(flow::frame* storage, size_t max_frames, flow::stack* stacks,
@@ -32468,6 +32477,8 @@ public:
     constexpr void instruction(executed const& one) { sink_.instruction(one); }
 
 private:
+    using frames = detail::frames<flow::frame>;
+
     constexpr void follow(flow::edge const& one) {
         using enum instruction_class;
         if (one.is_asynchronous) { return push(one, frame_kind::event); }
@@ -32551,7 +32562,7 @@ private:
             return leave(1, one.from, one.to);
         }
         if (leave_candidate(one) || leave_other(one, 1) || leave_to(one.to, one.from) ||
-            leave_other(one, detail::frames::all)) {
+            leave_other(one, frames::all)) {
             return;
         }
         if constexpr (knows_functions<Sink>) {
@@ -32600,7 +32611,7 @@ private:
         auto const use = use_of_stack(one);
         if (use == stack_use::keeps) { return; }
         bool const may_continue = use == stack_use::switches && !is_begin;
-        if (may_continue && enter_function_of_other(target, one, detail::frames::all)) { return; }
+        if (may_continue && enter_function_of_other(target, one, frames::all)) { return; }
         begin_stack(one);
     }
     constexpr void jump_to([[maybe_unused]] flow::edge const& one) {
@@ -32619,13 +32630,12 @@ private:
                     return return_among_stacks(one);
                 }
                 if (leave_other(one, 1) || leave_to(one.to, one.from) ||
-                    leave_other(one, detail::frames::all) || leave_to_function(target, one)) {
+                    leave_other(one, frames::all) || leave_to_function(target, one)) {
                     return;
                 }
             }
             if (use_of_stack(one) != stack_use::switches) { return; }
-            if (target.entry != one.to &&
-                enter_function_of_other(target, one, detail::frames::all)) {
+            if (target.entry != one.to && enter_function_of_other(target, one, frames::all)) {
                 return;
             }
             begin_stack(one);
@@ -32903,7 +32913,7 @@ private:
                (here_.contains(ip) && here_.entry != ip && here_.entry != 0);
     }
 
-    detail::frames frames_;
+    frames frames_;
     Sink& sink_;
     stack_choice choice_ = stack_choice::by_returns;
     flow::function here_{};   ///< of the newest frame; empty: not known yet

@@ -151,6 +151,8 @@ public:
     constexpr void instruction(executed const& one) { sink_.instruction(one); }
 
 private:
+    using frames = detail::frames<flow::frame>;
+
     constexpr void follow(flow::edge const& one) {
         using enum instruction_class;
         if (one.is_asynchronous) { return push(one, frame_kind::event); }
@@ -234,7 +236,7 @@ private:
             return leave(1, one.from, one.to);
         }
         if (leave_candidate(one) || leave_other(one, 1) || leave_to(one.to, one.from) ||
-            leave_other(one, detail::frames::all)) {
+            leave_other(one, frames::all)) {
             return;
         }
         if constexpr (knows_functions<Sink>) {
@@ -283,7 +285,7 @@ private:
         auto const use = use_of_stack(one);
         if (use == stack_use::keeps) { return; }
         bool const may_continue = use == stack_use::switches && !is_begin;
-        if (may_continue && enter_function_of_other(target, one, detail::frames::all)) { return; }
+        if (may_continue && enter_function_of_other(target, one, frames::all)) { return; }
         begin_stack(one);
     }
     constexpr void jump_to([[maybe_unused]] flow::edge const& one) {
@@ -302,13 +304,12 @@ private:
                     return return_among_stacks(one);
                 }
                 if (leave_other(one, 1) || leave_to(one.to, one.from) ||
-                    leave_other(one, detail::frames::all) || leave_to_function(target, one)) {
+                    leave_other(one, frames::all) || leave_to_function(target, one)) {
                     return;
                 }
             }
             if (use_of_stack(one) != stack_use::switches) { return; }
-            if (target.entry != one.to &&
-                enter_function_of_other(target, one, detail::frames::all)) {
+            if (target.entry != one.to && enter_function_of_other(target, one, frames::all)) {
                 return;
             }
             begin_stack(one);
@@ -586,7 +587,7 @@ private:
                (here_.contains(ip) && here_.entry != ip && here_.entry != 0);
     }
 
-    detail::frames frames_;
+    frames frames_;
     Sink& sink_;
     stack_choice choice_ = stack_choice::by_returns;
     flow::function here_{};   ///< of the newest frame; empty: not known yet

@@ -120,6 +120,11 @@ static_assert(sizeof(run) == 192);
 /// A run that comes again is only counted; `count_all` counts the edges of all these runs.
 class run_table {
 public:
+    /// Each run fits.
+    struct any_run {
+        constexpr auto operator()(run const&) const noexcept -> bool { return true; }
+    };
+
     template <size_t Count>
     constexpr explicit run_table(run (&storage)[Count]) noexcept : run_table{storage, Count} {}
     /// `count` is 1 to 2^32 - 1.
@@ -142,8 +147,8 @@ public:
         return is_last ? last.number : find_place(code, how);
     }
     /// The first run with this key for which `fits(run)` is true, or nullptr.
-    template <class Fits>
-    [[nodiscard]] constexpr auto find(run_key const& key, Fits const& fits) noexcept -> run* {
+    template <class Fits = any_run>
+    [[nodiscard]] constexpr auto find(run_key const& key, Fits const& fits = {}) noexcept -> run* {
         for (run* one : groups_of(key).both) {
             for (run* const end = one + group_size_; one != end; ++one) {
                 if (one->key.branches == key.branches && one->key == key && fits(*one)) {
@@ -152,9 +157,6 @@ public:
             }
         }
         return nullptr;
-    }
-    [[nodiscard]] constexpr auto find(run_key const& key) noexcept -> run* {
-        return find(key, [](run const&) { return true; });
     }
     /// The successor of a run whose packets are the first of these 16 bytes, or nullptr.
     [[nodiscard]] constexpr auto find_after(run const& before, wide_bits bytes) const noexcept

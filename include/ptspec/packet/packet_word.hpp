@@ -44,15 +44,19 @@ namespace detail {
 
 using namespace ptspec::detail;
 
+constexpr auto bits_at(uint64_t const* values, unsigned const* places, size_t count) noexcept
+    -> wide_bits {
+    wide_bits all{};
+    for (size_t i = 0; i < count; ++i) {
+        if (values[i] != 0) { all = all | shifted_left<wide_bits>(values[i], places[i]); }
+    }
+    return all;
+}
 template <class Raw, class... Rows>
 constexpr auto all_fixed_bits(type_list<Rows...>) noexcept -> Raw {
     uint64_t const values[] = {Rows::fixed_value...};
     unsigned const places[] = {Rows::lsb...};
-    wide_bits all{};
-    for (size_t i = 0; i < sizeof...(Rows); ++i) {
-        if (values[i] != 0) { all = all | shifted_left<wide_bits>(values[i], places[i]); }
-    }
-    return from_wide<Raw>(all);
+    return from_wide<Raw>(bits_at(values, places, sizeof...(Rows)));
 }
 
 /// The fixed bits of a packet: its opcode, leaf and pattern.

@@ -46,7 +46,7 @@ template <class Packets = packet::all>
             continue;
         }
         kind const what = opcodes.kind[first];
-        size_t const length = is_cyc(first) ? length_of_cyc(load_le64(at)) : opcodes.length[first];
+        size_t length = opcodes.length[first];
         bool const is_off = branches == marked::off;
         if (what == kind::tip || what == kind::tip_pgd || what == kind::tip_pge) {
             if (length <= 1 || (what == kind::tip_pge) != is_off) { break; }
@@ -54,6 +54,7 @@ template <class Packets = packet::all>
             return {what, updated_ip(update, load_le64(at + 1), last_ip), length, has_times};
         }
         if (is_cyc(first) || what == kind::mtc || (what == kind::tsc && !is_off)) {
+            if (is_cyc(first)) { length = length_of_cyc(load_le64(at)); }
             if (length == 0) { break; }
             at += length;
             has_times = true;
