@@ -15255,18 +15255,18 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
     uint64_t last_ip = state.last_ip;
     block items = state.items;
     bool keep_going = state.keep_going;
-    auto const skip = [&]([[maybe_unused]] size_t until) {
-        if constexpr (skips_packets<Visitor>) {
-            if (!keep_going || place >= until) { return; }
-            auto const some = visitor.skip(data + place, until - place, offset + place, last_ip);
-            if (some.size == 0) { return; }
-            place += some.size;
-            last_ip = some.last_ip;
-        }
-    };
     while (keep_going) {
         size_t const until = items == block::none ? fast_limit : 0;
-        skip(until);
+        if constexpr (skips_packets<Visitor>) {
+            if (place < until) {
+                auto const some = visitor.skip(data + place, until - place, offset + place,
+                                               last_ip);
+                if (some.size != 0) {
+                    place += some.size;
+                    last_ip = some.last_ip;
+                }
+            }
+        }
         while (place < until) {
             unsigned const first = data[place];
             packet_place here{offset + place, last_ip, 1};
@@ -15313,7 +15313,14 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
                         opcode_infos<Packets>.kind[row],
                         visitor_call<copy_or_reference<Visitor>>{visitor, from, here}, Packets{});
                 }
-                skip(until);
+                if constexpr (skips_packets<Visitor>) {
+                    if (keep_going && place < until) {
+                        auto const some = visitor.skip(data + place, until - place, offset + place,
+                                                       last_ip);
+                        place += some.size;
+                        if (some.size != 0) { last_ip = some.last_ip; }
+                    }
+                }
             }
             if (!keep_going) {
                 if constexpr (is_copied<Visitor>) { caller_visitor = visitor; }
