@@ -139,6 +139,24 @@ TEST_CASE("edges count for each time that their run was repeated, also after it 
     });
 }
 
+TEST_CASE("edges are counted before a run can have been repeated 2^32 times: each has a byte") {
+    CHECK_TWICE([](auto value) {
+        run storage[1] = {};
+        run_table table{storage};
+        sums found;
+        run& one = table.insert(made(key_of(0x1000), 1), found);
+        table.repeat(one);
+        table.add_bytes(value(run_table::max_bytes - 1), found);
+        bool const waits = found.of[1] == 0;
+        table.add_bytes(1, found);
+        bool const counts = found.of[1] == 2;
+        table.repeat(one);
+        table.add_bytes(run_table::max_bytes - 1, found);
+        static_assert(2 * (run_table::max_bytes - 1) < 0xFFFF'FFFF);
+        return waits && counts && found.of[1] == 2;
+    });
+}
+
 TEST_CASE("a successor is found by the bytes of its packets, as long as it is in the table") {
     CHECK_TWICE([](auto value) {
         run storage[3] = {};

@@ -905,6 +905,34 @@ TEST_CASE("the counts are the same where all of many branches are taken, or none
     }
 }
 
+TEST_CASE("the counts are the same where a TIP has another IP after the same branches") {
+    // 1000 and 2'1000: JMP 3000. 3000: JE 3000; JMP RAX. 5000 and 2'5000: JMP RAX.
+    std::vector<std::uint8_t> bytes(0x24100);
+    auto const put = [&](std::size_t ip, std::initializer_list<std::uint8_t> code) {
+        std::copy(code.begin(), code.end(),
+                  bytes.begin() + static_cast<std::ptrdiff_t>(ip - 0x1000));
+    };
+    put(0x1000, {0xE9, 0xFB, 0x1F, 0x00, 0x00});
+    put(0x2'1000, {0xE9, 0xFB, 0x1F, 0xFE, 0xFF});
+    put(0x3000, {0x74, 0xFE, 0xFF, 0xE0});
+    for (std::size_t const ip : {0x5000, 0x2'5000}) { put(ip, {0xFF, 0xE0}); }
+    flow::code_span const code{borrowed_bytes{bytes.data(), bytes.size()}, 0x1000};
+    // The IP of the TIP after the loop has two bytes: the others are those of the TIP before it.
+    for (unsigned loops = 1; loops < 60; ++loops) {
+        auto const begin = on("ON");
+        std::vector<std::uint8_t> trace(begin.bytes, begin.bytes + begin.size);
+        for (unsigned round = 0; round < 6; ++round) {
+            trace.insert(trace.end(), loops, 0xFE);
+            std::uint8_t const upper = round % 2 == 0 ? 2 : 0;
+            for (int const one : {0x04, 0x2D, 0x00, 0x50, 0x4D, 0x00, 0x10, int{upper}, 0x00}) {
+                trace.push_back(static_cast<std::uint8_t>(one));
+            }
+        }
+        CAPTURE(loops);
+        CHECK(counts_agree(borrowed_bytes{trace.data(), trace.size()}, code));
+    }
+}
+
 TEST_CASE("the counts are the same with any number of PADs between packets") {
     // JMP RAX at 1000H and at 1100H. The IPs of the TIPs differ in their last byte only.
     std::vector<std::uint8_t> bytes(0x102);

@@ -214,9 +214,18 @@ public:
         kept.id = id;
         return kept;
     }
+    /// Runs in so many bytes were repeated. Counts their edges before one can have been repeated
+    /// too often. `size` is at most `max_bytes`.
+    template <class Sink>
+    constexpr void add_bytes(size_t size, Sink& sink) {
+        bytes_ += size;
+        if (bytes_ >= max_bytes) { count_all(sink); }
+    }
+    static constexpr size_t max_bytes = size_t{1} << 30;
     /// Counts the edges of the runs that were repeated since the last call.
     template <class Sink>
     constexpr void count_all(Sink& sink) {
+        bytes_ = 0;
         while (first_listed_ != none) {
             run& one = runs_[first_listed_];
             first_listed_ = one.listed_after;
@@ -298,6 +307,7 @@ private:
     uint32_t group_count_;
     uint32_t count_;  ///< of runs
     uint32_t first_listed_ = none;
+    uint64_t bytes_ = 0;  ///< since `count_all`
     uint32_t next_way_ = 0;
     uint32_t last_place_ = 0;
     uint64_t next_number_ = 0;
