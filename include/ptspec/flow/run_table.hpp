@@ -236,9 +236,6 @@ public:
     constexpr void clear() noexcept {
         for (uint32_t i = 0; i < count_; ++i) { runs_[i] = {}; }
         first_listed_ = none;
-        for (auto& one : places_) { one = {}; }
-        last_place_ = 0;
-        next_number_ = 0;
     }
 
 private:

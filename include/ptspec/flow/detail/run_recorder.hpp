@@ -140,9 +140,7 @@ constexpr auto start_of(run_key const& key, uint32_t space, Sink& sink) -> run {
 template <class Sink>
 struct run_counter {
     Sink& sink;
-    constexpr explicit run_counter(Sink& to) noexcept : sink{to} {}
-    run_counter(run_counter const&) = delete;
-    auto operator=(run_counter const&) -> run_counter& = delete;
+
     constexpr ~run_counter() {
         if constexpr (takes_runs<Sink>) {
             if (sink.runs() != nullptr) { sink.runs()->count_all(sink); }
