@@ -28,7 +28,7 @@ struct expected {
 };
 
 /// The IP of a packet with a payload of `size` bytes: IPBytes 1 to 3 and 6 of 2, 4, 6 and 8 bytes,
-/// and 4 of 6 bytes without sign. Source: PKT-061..064.
+/// and 4 of 6 bytes without sign. Source: PKT-061, PKT-062, PKT-064.
 auto ip_after(std::uint64_t last, unsigned form, std::uint8_t const* payload) -> std::uint64_t {
     unsigned const sizes[] = {0, 2, 4, 6, 6, 0, 8, 0};
     std::uint64_t low = 0;
