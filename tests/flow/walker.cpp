@@ -915,7 +915,7 @@ TEST_CASE("the counts are the same where a TIP has another IP after the same bra
     put(0x1000, {0xE9, 0xFB, 0x1F, 0x00, 0x00});
     put(0x2'1000, {0xE9, 0xFB, 0x1F, 0xFE, 0xFF});
     put(0x3000, {0x74, 0xFE, 0xFF, 0xE0});
-    for (std::size_t const ip : {0x5000, 0x2'5000}) { put(ip, {0xFF, 0xE0}); }
+    for (std::size_t const ip : {0x5000U, 0x2'5000U}) { put(ip, {0xFF, 0xE0}); }
     flow::code_span const code{borrowed_bytes{bytes.data(), bytes.size()}, 0x1000};
     // The IP of the TIP after the loop has two bytes: the others are those of the TIP before it.
     for (unsigned loops = 1; loops < 60; ++loops) {

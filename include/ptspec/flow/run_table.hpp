@@ -141,7 +141,7 @@ public:
                                           uint32_t generation) noexcept -> uint64_t {
         // The parts of a place, in one number each.
         uint64_t const code = uint64_t{space} << 32 | generation;
-        uint64_t const how = 1U | underlying(width) << 1;
+        uint64_t const how = uint64_t{underlying(width)} << 1 | 1;
         place const& last = places_[last_place_];
         bool const is_last = last.code == code && last.how == how;
         return is_last ? last.number : find_place(code, how);
