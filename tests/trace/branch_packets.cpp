@@ -87,7 +87,7 @@ auto random_packets(test::dice const& from, bool is_off) -> std::vector<std::uin
     std::vector<std::uint8_t> made;
     auto const add = [&](unsigned count, std::uint64_t value) {
         for (unsigned i = 0; i < count; ++i) {
-            made.push_back(static_cast<std::uint8_t>(value >> 8 * i));
+            made.push_back(static_cast<std::uint8_t>(i < 8 ? value >> 8 * i : 0));
         }
     };
     auto const any = [&] { return from.roll(~std::uint64_t{0}); };
