@@ -33422,7 +33422,7 @@ template <class Sink>
 struct run_counter {
     Sink& sink;
 
-    constexpr ~run_counter() {
+    constexpr ~run_counter() noexcept(false) {  // a sink may throw
         if constexpr (takes_runs<Sink>) {
             if (sink.runs() != nullptr) { sink.runs()->count_all(sink); }
         }
