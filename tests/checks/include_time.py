@@ -34,7 +34,7 @@ PARTS = [
     ([INCLUDE / "trace.hpp"], 0.86, 0.77),
     ([INCLUDE / "events.hpp"], 1.53, 1.40),
     ([INCLUDE / "edit.hpp"], 1.09, 1.37),
-    ([INCLUDE / "flow.hpp"], 1.46, 1.42),
+    ([INCLUDE / "flow.hpp"], 1.44, 1.40),
     ([INCLUDE / "model.hpp"], 2.27, 2.02),
     ([INCLUDE / "driver.hpp"], 1.71, 1.63),
     ([INCLUDE / "hypervisor.hpp"], 1.68, 1.59),

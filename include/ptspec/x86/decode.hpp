@@ -28,6 +28,9 @@ namespace detail {
 using namespace ptspec::detail;
 
 /// Reads one instruction.
+///
+/// A template, so that only programs that use it compile its functions.
+template <same_as<code_width> Width = code_width>
 class instruction_reader {
 public:
     constexpr instruction_reader(byte_view code, code_width width) noexcept
@@ -449,13 +452,14 @@ constexpr auto decode_common(uint8_t const* code) noexcept -> instruction {
 ///
 /// Errors: `decode_error`.
 /// Source: SDM vol. 2, "Instruction Format", "Opcode Map"; GEN-110, GEN-111.
-[[nodiscard]] constexpr auto decode(byte_view code, code_width width = code_width::bits_64) noexcept
+template <same_as<code_width> Width = code_width>
+[[nodiscard]] constexpr auto decode(byte_view code, Width width = code_width::bits_64) noexcept
     -> decoded {
     if (width == code_width::bits_64 && code.size() >= instruction::max_bytes) {
         auto const common = detail::decode_common(code.data());
         if (common.length != 0) { return {common}; }
     }
-    return detail::instruction_reader{code, width}.read();
+    return detail::instruction_reader<Width>{code, width}.read();
 }
 
 }  // namespace ptspec::x86
