@@ -197,7 +197,8 @@ concept takes_only_edges = takes_edges<Sink> && !takes_instructions<Sink> && !ta
 /// A sink that counts edges, in any order, each a number of times at once. `runs()` is the table of
 /// runs, or nullptr: then a walker counts the branches of a known run without a walk, at the latest
 /// when `run` returns. The table may be shared by walkers of the same code with the same options,
-/// and by sinks whose `index_of` agrees.
+/// and by sinks whose `index_of` agrees. A sink with `instruction`, `block` or `stop` does not use
+/// it: these reports need the walk.
 template <class Sink>
 concept has_runs = requires(Sink& sink, edge const& one) {
     { sink.runs() } -> same_as<run_table*>;

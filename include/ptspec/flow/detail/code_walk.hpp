@@ -277,7 +277,7 @@ public:
                               left_.count <= run_key::max_branches;
         bool const may_read = is_off() ? has_runs(sink) : may_repeat(sink) && binds.takes_branches;
         if (!is_plain || !may_read) { return {}; }
-        return detail::read_runs(*this, binds, sink, bytes, room, offset, last_ip);
+        return detail::read_runs<packet::all>(*this, binds, sink, bytes, room, offset, last_ip);
     }
     // What the loop over packets of runs calls.
     [[nodiscard]] constexpr auto position() const noexcept -> run_position {

@@ -39,7 +39,7 @@ constexpr auto end_of(packet::kind what) noexcept -> run_end {
 ///
 /// flatten: without it the variables are in memory, and coverage with a full table takes 10 % more
 /// instructions (g++ 12).
-template <class Walk, class Binds, class Sink>
+template <class Packets, class Walk, class Binds, class Sink>
 PTSPEC_ATTRIBUTE(flatten)
 constexpr auto read_runs(Walk& walk, Binds& binds, Sink& sink, uint8_t const* const bytes,
                          size_t room, uint64_t offset, uint64_t last_ip) -> trace::skipped_packets {
@@ -108,7 +108,8 @@ constexpr auto read_runs(Walk& walk, Binds& binds, Sink& sink, uint8_t const* co
     for (;;) {
         if (previous != nullptr) { follow(); }
         uint8_t const* const begin = at;
-        auto const got = trace::read_branches(bytes, at, end, branches, first_tnt, last_ip);
+        auto const got = trace::read_branches<Packets>(bytes, at, end, branches, first_tnt,
+                                                       last_ip);
         bool const starts = got.what == kind::tip_pge;
         if (got.what == kind::pad || (starts && !has_ended && !binds.start_tracing())) { break; }
         auto const how = end_of(got.what);
