@@ -30812,9 +30812,9 @@ namespace detail {
 using namespace ptspec::detail;
 
 /// Decodes an instruction that may continue in another page.
-template <code_source Code>
+template <code_source Code, same_as<block_key> Key>
 [[nodiscard]] constexpr auto decode_across(Code& code, byte_view here, uint64_t address,
-                                           block_key key, uint64_t& missing) -> x86::decoded {
+                                           Key const& key, uint64_t& missing) -> x86::decoded {
     auto const first = x86::decode(here, key.width);
     if (first.error != x86::decode_error::truncated) { return first; }
     byte_array<x86::instruction::max_bytes> bytes{};
@@ -31481,7 +31481,8 @@ concept takes_only_edges = takes_edges<Sink> && !takes_instructions<Sink> && !ta
 /// A sink that counts edges, in any order, each a number of times at once. `runs()` is the table of
 /// runs, or nullptr: then a walker counts the branches of a known run without a walk, at the latest
 /// when `run` returns. The table may be shared by walkers of the same code with the same options,
-/// and by sinks whose `index_of` agrees.
+/// and by sinks whose `index_of` agrees. A sink with `instruction`, `block` or `stop` does not use
+/// it: these reports need the walk.
 template <class Sink>
 concept has_runs = requires(Sink& sink, edge const& one) {
     { sink.runs() } -> same_as<run_table*>;
@@ -33471,13 +33472,13 @@ constexpr auto end_of(packet::kind what) noexcept -> run_end {
 ///
 /// flatten: without it the variables are in memory, and coverage with a full table takes 10 % more
 /// instructions (g++ 12).
-template <class Walk, class Binds, class Sink>
+template <class Packets, class Walk, class Binds, class Sink>
 PTSPEC_ATTRIBUTE(flatten)
 constexpr auto read_runs(Walk& walk, Binds& binds, Sink& sink, uint8_t const* const bytes,
                          size_t room, uint64_t offset, uint64_t last_ip) -> trace::skipped_packets {
     using packet::kind;
     constexpr uint64_t off = packet::marked_branches::off;
-    run_table& runs = *sink.runs();
+    auto& runs = *sink.runs();
     uint64_t place = walk.place_in(runs);
     run_position const start = walk.position();
     uint64_t from = start.ip;
@@ -33540,7 +33541,8 @@ constexpr auto read_runs(Walk& walk, Binds& binds, Sink& sink, uint8_t const* co
     for (;;) {
         if (previous != nullptr) { follow(); }
         uint8_t const* const begin = at;
-        auto const got = trace::read_branches(bytes, at, end, branches, first_tnt, last_ip);
+        auto const got = trace::read_branches<Packets>(bytes, at, end, branches, first_tnt,
+                                                       last_ip);
         bool const starts = got.what == kind::tip_pge;
         if (got.what == kind::pad || (starts && !has_ended && !binds.start_tracing())) { break; }
         auto const how = end_of(got.what);
@@ -33875,7 +33877,7 @@ public:
                               left_.count <= run_key::max_branches;
         bool const may_read = is_off() ? has_runs(sink) : may_repeat(sink) && binds.takes_branches;
         if (!is_plain || !may_read) { return {}; }
-        return detail::read_runs(*this, binds, sink, bytes, room, offset, last_ip);
+        return detail::read_runs<packet::all>(*this, binds, sink, bytes, room, offset, last_ip);
     }
     // What the loop over packets of runs calls.
     [[nodiscard]] constexpr auto position() const noexcept -> run_position {
@@ -34058,7 +34060,7 @@ private:
     template <takes_runs Sink>
     PTSPEC_ATTRIBUTE(noinline)
     constexpr auto walk_run(run_end end, uint64_t to, Sink& sink) -> walked {
-        run_table& runs = *sink.runs();
+        auto& runs = *sink.runs();
         for (;;) {
             if (end == run_end::none && left_.count == 0) { return walked::branch; }
             run_key const key{ip_, to, packet::marked_branches::of(left_),

@@ -460,7 +460,7 @@ private:
     template <takes_runs Sink>
     PTSPEC_ATTRIBUTE(noinline)
     constexpr auto walk_run(run_end end, uint64_t to, Sink& sink) -> walked {
-        run_table& runs = *sink.runs();
+        auto& runs = *sink.runs();
         for (;;) {
             if (end == run_end::none && left_.count == 0) { return walked::branch; }
             run_key const key{ip_, to, packet::marked_branches::of(left_),

@@ -45,7 +45,7 @@ constexpr auto read_runs(Walk& walk, Binds& binds, Sink& sink, uint8_t const* co
                          size_t room, uint64_t offset, uint64_t last_ip) -> trace::skipped_packets {
     using packet::kind;
     constexpr uint64_t off = packet::marked_branches::off;
-    run_table& runs = *sink.runs();
+    auto& runs = *sink.runs();
     uint64_t place = walk.place_in(runs);
     run_position const start = walk.position();
     uint64_t from = start.ip;
