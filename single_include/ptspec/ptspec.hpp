@@ -32062,8 +32062,8 @@ namespace ptspec::flow::detail {
 /// The storage of frames, and of the stacks that do not execute. When it is full, the stack that
 /// was left first is dropped, that of the start last, or else the oldest frame of the only stack.
 ///
-/// A template, so that only programs that use it compile its functions.
-template <same_as<flow::frame> Frame>
+/// A template on the sink of the call stack, so that only programs with one compile its functions.
+template <class Sink>
 class frames {
 public:
     constexpr frames(flow::frame* storage, size_t max_frames, flow::stack* stacks,
@@ -32496,7 +32496,7 @@ public:
     constexpr void instruction(executed const& one) { sink_.instruction(one); }
 
 private:
-    using frames = detail::frames<flow::frame>;
+    using frames = detail::frames<Sink>;
 
     constexpr void follow(flow::edge const& one) {
         using enum instruction_class;

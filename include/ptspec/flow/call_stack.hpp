@@ -151,7 +151,7 @@ public:
     constexpr void instruction(executed const& one) { sink_.instruction(one); }
 
 private:
-    using frames = detail::frames<flow::frame>;
+    using frames = detail::frames<Sink>;
 
     constexpr void follow(flow::edge const& one) {
         using enum instruction_class;
