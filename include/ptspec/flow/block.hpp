@@ -131,8 +131,8 @@ using namespace ptspec::detail;
 
 /// Decodes an instruction that may continue in another page.
 template <code_source Code, same_as<block_key> Key>
-[[nodiscard]] constexpr auto decode_across(Code& code, byte_view here, uint64_t address,
-                                           Key const& key, uint64_t& missing) -> x86::decoded {
+[[nodiscard]] constexpr auto decode_across(Code& code, byte_view here, uint64_t address, Key key,
+                                           uint64_t& missing) -> x86::decoded {
     auto const first = x86::decode(here, key.width);
     if (first.error != x86::decode_error::truncated) { return first; }
     byte_array<x86::instruction::max_bytes> bytes{};

@@ -22,7 +22,7 @@ struct opcode_byte {
 /// The first byte of two-byte opcodes.
 ///
 /// Source: PKT-010, PKT-012.
-inline constexpr uint32_t escape = opcode_of<psbend>().value & 0xFF;
+inline constexpr uint32_t escape = psbend::Escape::fixed_value;
 
 namespace detail {
 
@@ -82,7 +82,7 @@ constexpr auto make_opcode_table(type_list<Packets...>, unsigned number, uint32_
 }
 
 /// The first two bytes of three-byte opcodes.
-inline constexpr uint32_t second_escape = opcode_of<mnt>().value & 0xFFFF;
+inline constexpr uint32_t second_escape = mnt::Escape2::fixed_value << 8 | mnt::Escape::fixed_value;
 
 /// The opcode tables. Members of a template, so they are computed on first use.
 template <class Packets>

@@ -60,13 +60,13 @@ template <class Packets = packet::all>
             has_times = true;
             continue;
         }
-        constexpr auto long_opcode = packet::opcode_of<packet::tnt_long>();
+        using packet::tnt_long;
         uint64_t const image = load_le64(at);
-        bool const is_long = (image & long_opcode.mask) == long_opcode.value &&
-                             image >= packet::tnt_long::min_raw;
+        bool const is_long = (image & low_bits(8)) == tnt_long::Escape::fixed_value &&
+                             (image >> 8 & low_bits(8)) == tnt_long::Opcode::fixed_value &&
+                             image >= tnt_long::min_raw;
         if (is_off || !(is_tnt(first) || is_long)) { break; }
-        auto const more = is_long ? packet::tnt_long{image}.taken()
-                                  : packet::tnt_short{first}.taken();
+        auto const more = is_long ? tnt_long{image}.taken() : packet::tnt_short{first}.taken();
         if (highest_bit(branches) + more.count > marked::max_count) {
             return {.what = kind::tnt_short, .has_times = has_times};
         }
