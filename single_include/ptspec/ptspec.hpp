@@ -5262,7 +5262,7 @@ struct opcode_byte {
 /// The first byte of two-byte opcodes.
 ///
 /// Source: PKT-010, PKT-012.
-inline constexpr uint32_t escape = opcode_of<psbend>().value & 0xFF;
+inline constexpr uint32_t escape = psbend::Escape::fixed_value;
 
 namespace detail {
 
@@ -5322,7 +5322,7 @@ constexpr auto make_opcode_table(type_list<Packets...>, unsigned number, uint32_
 }
 
 /// The first two bytes of three-byte opcodes.
-inline constexpr uint32_t second_escape = opcode_of<mnt>().value & 0xFFFF;
+inline constexpr uint32_t second_escape = mnt::Escape2::fixed_value << 8 | mnt::Escape::fixed_value;
 
 /// The opcode tables. Members of a template, so they are computed on first use.
 template <class Packets>
@@ -12930,9 +12930,9 @@ namespace detail {
 
 /// A PSB+ that a visitor took whole.
 struct taken_psb_plus {
-    size_t size = 0;         ///< in bytes; 0: the visitor needs the packets
-    uint64_t last_ip = 0;    ///< LastIP after it
-    bool continues = false;  ///< the visitor does not stop
+    size_t size = 0;        ///< in bytes; 0: the visitor needs the packets, or stops before them
+    uint64_t last_ip = 0;   ///< LastIP after it
+    bool continues = true;  ///< the visitor does not stop
 };
 /// The visitor may take a whole PSB+ in place of its packets.
 template <class Visitor>
@@ -13059,6 +13059,17 @@ constexpr auto call([[maybe_unused]] Visitor& visitor, [[maybe_unused]] item con
     } else {
         return visitor(one);
     }
+}
+
+/// Calls the visitor with a packet of any kind. Returns false when the visitor stops.
+///
+/// noinline: inlined twice, a program with many visitors takes a third longer to build.
+template <class Packets, class Visitor>
+PTSPEC_ATTRIBUTE(noinline)
+constexpr auto call_any(Visitor& visitor, packet::any_packet const& packet, packet_place place)
+    -> bool {
+    return packet::visit<Packets>(
+        [&](auto const& one) { return detail::call(visitor, one, place); }, packet);
 }
 
 /// A small visitor is copied before the decode loop and written back after it. The address of the
@@ -14219,11 +14230,45 @@ public:
         state_.flags = 0;
         return true;
     }
+    /// Binds a PTW while PacketEn is known and nothing is pending; then its FUP is, if it has one.
+    /// Returns false, and changes nothing, for any other PTW.
+    [[nodiscard]] constexpr auto try_ptw(bool has_fup, packet_place place) noexcept -> bool {
+        if ((state_.flags & ~uint32_t{pending::off}) != 0) { return false; }
+        if (has_fup) {
+            state_.flags |= pending::ptwrite;
+            state_.owner_at = {place.offset, kind::ptw};
+        }
+        return true;
+    }
+    /// Binds the FUP of a PTW, if nothing else is pending; the FUP has an IP. Returns false, and
+    /// changes nothing, for any other FUP.
+    [[nodiscard]] constexpr auto try_end_ptw() noexcept -> bool {
+        if ((state_.flags & ~uint32_t{pending::off}) != pending::ptwrite) { return false; }
+        state_.flags &= pending::off;
+        return true;
+    }
+    /// Binds a FUP that begins an asynchronous event while nothing is pending; it has an IP.
+    /// Returns false, and changes nothing, for any other FUP.
+    [[nodiscard]] constexpr auto try_event(packet_place place) noexcept -> bool {
+        if (!binds_branches()) { return false; }
+        state_.flags = pending::event;
+        state_.event_at = place.offset;
+        return true;
+    }
+    /// Binds a TIP, or a TIP.PGD that `disables`, that ends an asynchronous event, if nothing else
+    /// is pending. Returns false, and changes nothing, for any other one.
+    [[nodiscard]] constexpr auto try_end_event(bool disables) noexcept -> bool {
+        if (state_.flags != pending::event) { return false; }
+        state_.flags = 0;
+        return !disables || try_end_tracing();
+    }
     /// Binds a whole PSB+ that says no more than the packets before it: PacketEn is known, nothing
     /// is pending, and no value differs. The values of packets that it lacks are those of
-    /// `last_psb_plus()`. Returns false, and changes nothing, for any other one.
+    /// `last_psb_plus()`. Returns false, and changes nothing, for any other one; with `is_known`
+    /// also for one that changes `state()`, by a value that was not known.
     template <same_as<psb_plus> Report>
-    [[nodiscard]] constexpr auto try_psb_plus(Report const& read) noexcept -> bool {
+    [[nodiscard]] constexpr auto try_psb_plus(Report const& read, bool is_known = false) noexcept
+        -> bool {
         bool const is_on = state_.flags == 0;
         bool const is_off = (state_.flags & ~uint32_t{pending::after_pgd}) == pending::off;
         if (!(is_on || is_off) || read.has_ip != is_on) { return false; }
@@ -14238,7 +14283,7 @@ public:
         if (read.has(kind::mode_exec)) { take(read.mode_exec); }
         if (read.has(kind::mode_tsx)) { take(read.mode_tsx); }
         if (read.has(kind::vmcs)) { execution.take(read.vmcs); }
-        if (!agrees) { return false; }
+        if (!agrees || (is_known && execution != state_.execution)) { return false; }
         state_.execution = execution;
         state_.known = known;
         state_.psb = read;
@@ -14929,10 +14974,8 @@ struct opcode_info {
     next_lookup next = next_lookup::first_byte;
 };
 
-inline constexpr uint64_t pad_opcode = packet::opcode_of<packet::pad>().value;
-inline constexpr auto tnt_opcode = packet::opcode_of<packet::tnt_short>();
-inline constexpr auto cyc_opcode = packet::opcode_of<packet::cyc>();
-inline constexpr uint64_t mode_opcode = packet::opcode_of<packet::mode_exec>().value;
+inline constexpr uint64_t pad_opcode = packet::pad::Opcode::fixed_value;
+inline constexpr uint64_t mode_opcode = packet::mode_exec::Opcode::fixed_value;
 
 template <class Packet>
 inline constexpr bool opens_or_needs_a_block =
@@ -14977,6 +15020,7 @@ struct opcode_info_table {
     static constexpr size_t rows = size_t{3} * 256;
 
     uint8_t length[rows];
+    uint8_t length_unless_mtc[rows];  ///< the same, but 0 for MTC: see `decode_loop`
     packet::kind kind[rows];
     uint8_t form[rows];
     next_lookup next[rows];
@@ -14986,6 +15030,7 @@ struct opcode_info_table {
     }
     constexpr void set(size_t row, opcode_info one) noexcept {
         length[row] = one.length;
+        length_unless_mtc[row] = one.kind == packet::kind::mtc ? uint8_t{0} : one.length;
         kind[row] = one.kind;
         form[row] = one.form;
         next[row] = one.next;
@@ -15128,7 +15173,8 @@ constexpr auto updated_ip(ip_update update, uint64_t payload, uint64_t last_ip) 
 /// Throughput is latency-bound: the next packet's start depends on this one's length, and a
 /// misprediction costs about 50 instructions. So one table lookup by the first byte gives the
 /// length, kind and IP form of a packet. Only PAD, TNT and CYC, the most frequent kinds, have a
-/// branch of their own.
+/// branch of their own. A run of MTCs is read in a loop, found where the table has no length, so
+/// that other packets need no test: events of a trace with many MTCs take a third less time.
 namespace ptspec::trace::detail {
 
 /// A packet that the fast path decoded.
@@ -15142,12 +15188,15 @@ struct quick_packet {
 /// One comparison detects TNT, to have one branch instead of several unpredictable ones: rotated
 /// right by one, odd bytes are negative, PAD is 0 and the escape is 1.
 constexpr auto is_tnt(unsigned first) noexcept -> bool {
-    static_assert(tnt_opcode.mask == 1 && tnt_opcode.value == 0);
+    using opcode = packet::tnt_short::Opcode;
+    static_assert(opcode::msb == 0 && opcode::fixed_value == 0);
     static_assert(pad_opcode == 0 && packet::escape == 2);
     return static_cast<int>(first >> 1 | first << 31) > 1;
 }
 constexpr auto is_cyc(unsigned first) noexcept -> bool {
-    return (first & cyc_opcode.mask) == cyc_opcode.value;
+    using opcode = packet::cyc::Opcode;
+    static_assert(opcode::lsb == 0);
+    return (first & low_bits(opcode::width)) == opcode::fixed_value;
 }
 
 /// The length of a CYC, or 0 for the rare CYC of eight bytes or more. One mask finds its last byte.
@@ -15200,26 +15249,25 @@ constexpr auto leading_pads(uint64_t bytes, size_t place) noexcept -> unsigned {
     return hide_from_optimizer(lowest_bit(bytes)) / 8;
 }
 
-/// The loop state and the visitor after one packet.
-template <class Visitor>
+/// A packet of any kind, and the loop state after it. `state.place` is its length; 0: there is no
+/// packet.
 struct decoded_one {
-    loop_state state;
-    copy_or_reference<Visitor> visitor;
+    packet::any_packet packet{};
+    loop_state state{};
 };
 
-/// Decodes one packet of any kind and calls the visitor. `state.place` is 0 if there is no packet.
-template <class Packets, class Visitor>
-constexpr auto decode_one(byte_view from, packet::decode_options options, uint64_t offset,
-                          uint64_t last_ip, copy_or_reference<Visitor> visitor)
-    -> decoded_one<Visitor> {
-    loop_state state{0, last_ip, options.block, true};
-    (void)packet::decode<Packets>(from, options, [&](auto const& packet, unsigned length) {
-        state.place = length;
-        state.last_ip = last_ip_after(packet, last_ip);
-        state.items = block_after(packet, options.block);
-        state.keep_going = call(visitor, packet, {offset, state.last_ip, length});
-    });
-    return {state, visitor};
+/// Decodes one packet of any kind.
+///
+/// noinline: it is the same for all visitors.
+template <class Packets>
+PTSPEC_ATTRIBUTE(noinline)
+constexpr auto decode_one(byte_view from, packet::decode_options options, uint64_t last_ip) noexcept
+    -> decoded_one {
+    auto const got = packet::decode<Packets>(from, options);
+    if (!got) { return {.state = {0, last_ip, options.block, true}}; }
+    return {got.packet,
+            {got.length(), packet::last_ip_after<Packets>(got.packet, last_ip),
+             packet::block_after<Packets>(got.packet, options.block), true}};
 }
 
 /// Calls the visitor with one packet of known length. `lookahead_bytes` bytes must be readable.
@@ -15289,8 +15337,22 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
                 place += here.length;
             } else {
                 size_t const row = row_at<Packets>(data + place, strict);
-                here.length = opcode_infos<Packets>.length[row];
-                if (here.length == 0) { break; }
+                here.length = skips_packets<Visitor> ? opcode_infos<Packets>.length[row]
+                                                     : opcode_infos<Packets>.length_unless_mtc[row];
+                if (here.length == 0) {
+                    if (skips_packets<Visitor> || first != mtc::Opcode::fixed_value) { break; }
+                    do {
+                        keep_going =
+                            visitor_call<copy_or_reference<Visitor>>{
+                                visitor, data + place, {offset + place, last_ip, mtc::max_bytes}}
+                                .template operator()<mtc>();
+                        place += mtc::max_bytes;
+                    } while (keep_going && place < until &&
+                             data[place] == mtc::Opcode::fixed_value);
+                    if (keep_going) { continue; }
+                    if constexpr (is_copied<Visitor>) { caller_visitor = visitor; }
+                    return {place, last_ip, items, false};
+                }
                 here.ip = last_ip = updated_ip(ip_update_of(opcode_infos<Packets>.form[row]),
                                                load_le64(data + place + 1), last_ip);
                 bool is_taken = false;
@@ -15298,7 +15360,7 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
                     if (opcode_infos<Packets>.kind[row] == kind::psb) [[unlikely]] {
                         auto const whole = visitor.template take_psb_plus<Packets>(
                             data + place, until - place, here.offset, strict);
-                        is_taken = whole.size != 0;
+                        is_taken = whole.size != 0 || !whole.continues;
                         if (is_taken) {
                             place += whole.size;
                             last_ip = whole.last_ip;
@@ -15327,14 +15389,20 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
                 return {place, last_ip, items, false};
             }
         }
-        auto const after = decode_one<Packets, Visitor>(bytes.from(place), {items, strict},
-                                                        offset + place, last_ip, visitor);
-        if constexpr (is_copied<Visitor>) { visitor = after.visitor; }
-        if (after.state.place == 0) { break; }
-        place += after.state.place;
-        last_ip = after.state.last_ip;
-        items = after.state.items;
-        keep_going = after.state.keep_going;
+        auto const one = decode_one<Packets>(bytes.from(place), {items, strict}, last_ip);
+        if (one.state.place == 0) { break; }
+        packet_place const here{offset + place, one.state.last_ip, one.packet.length()};
+        place += one.state.place;
+        last_ip = one.state.last_ip;
+        items = one.state.items;
+        if constexpr (is_copied<Visitor>) {
+            // The address of `visitor` must not escape.
+            auto copy = visitor;
+            keep_going = call_any<Packets>(copy, one.packet, here);
+            visitor = copy;
+        } else {
+            keep_going = call_any<Packets>(visitor, one.packet, here);
+        }
     }
     if constexpr (is_copied<Visitor>) { caller_visitor = visitor; }
     return {place, last_ip, items, keep_going};
@@ -15728,10 +15796,9 @@ public:
             if (decodes_in_chunk() && !visit_chunk(visitor)) { return item_type::packet; }
             auto const got = next_slow_path();
             if (got.what == item_type::packet) {
-                bool const keep_going = packet::visit<Packets>(
-                    [&](auto const& packet) { return detail::call(visitor, packet, got.place()); },
-                    got.packet);
-                if (!keep_going) { return item_type::packet; }
+                if (!detail::call_any<Packets>(visitor, got.packet, got.place())) {
+                    return item_type::packet;
+                }
             } else {
                 if (!detail::call(visitor, got)) { return item_type::packet; }
                 if (!got) { return got.what; }
@@ -16087,13 +16154,13 @@ template <class Packets = packet::all>
             has_times = true;
             continue;
         }
-        constexpr auto long_opcode = packet::opcode_of<packet::tnt_long>();
+        using packet::tnt_long;
         uint64_t const image = load_le64(at);
-        bool const is_long = (image & long_opcode.mask) == long_opcode.value &&
-                             image >= packet::tnt_long::min_raw;
+        bool const is_long = (image & low_bits(8)) == tnt_long::Escape::fixed_value &&
+                             (image >> 8 & low_bits(8)) == tnt_long::Opcode::fixed_value &&
+                             image >= tnt_long::min_raw;
         if (is_off || !(is_tnt(first) || is_long)) { break; }
-        auto const more = is_long ? packet::tnt_long{image}.taken()
-                                  : packet::tnt_short{first}.taken();
+        auto const more = is_long ? tnt_long{image}.taken() : packet::tnt_short{first}.taken();
         if (highest_bit(branches) + more.count > marked::max_count) {
             return {.what = kind::tnt_short, .has_times = has_times};
         }
@@ -17143,6 +17210,7 @@ struct event_queue {
     unsigned aside_count = 0;
     event aside[max_aside]{};
 
+    [[nodiscard]] constexpr auto end() const noexcept -> event const* { return all + Room; }
     [[nodiscard]] constexpr auto has_ready() const noexcept -> bool { return first != ready; }
     /// The next ready event. It stays valid until `compact`.
     [[nodiscard]] constexpr auto take() noexcept -> event const& { return all[first++]; }
@@ -17303,6 +17371,7 @@ struct event_state {
     known_ip disabled{};          ///< the IP of the last TIP.PGD
     known_ip stopped{};           ///< where the core clock stopped
     execution_state before{};     ///< before the events that are ready
+    time own_time{};              ///< of the packet that is added, if it has a CYC
     bool has_waiting = false;
     item waiting{};  ///< the next item, which the reader has read but not added
     event_queue<Room> events{};
@@ -17342,8 +17411,21 @@ struct event_state {
 
     // ------------------------------------------------------------------------- new events
 
-    /// The event of a packet, at the time that the clock has after it. Only some packets have a
-    /// CYC, and the status packets of a PSB+ have none: GEN-213.
+    /// Gives the packet to the clock, and sets `own_time`. A CYC directly before the packet gives
+    /// its time, but with a threshold not that of the next packet: GEN-213. At an OVF, the clock
+    /// loses the upper bound.
+    constexpr auto add_to_clock(packet::any_packet const& packet) noexcept -> rule {
+        if constexpr (__is_empty(Clock)) {
+            return clock.add(packet);
+        } else {
+            own_time = clock.now();
+            rule const broken = clock.add(packet);
+            if (packet.is<packet::ovf>()) { own_time = clock.now(); }
+            return broken;
+        }
+    }
+    /// The event of a packet that was given to the clock. Only some packets have a CYC, and the
+    /// status packets of a PSB+ have none: GEN-213.
     constexpr auto made(event_type what, packet::any_packet const& packet,
                         packet_place place) noexcept -> event {
         bool const has_cyc = packet::cyc_kinds.has(packet.kind()) && !binds.in_psb_plus();
@@ -17351,7 +17433,7 @@ struct event_state {
                 .enabled = known_enabled(),
                 .offset = place.offset,
                 .packet = packet,
-                .when = has_cyc ? clock.now() : clock.now_without_cyc()};
+                .when = has_cyc ? own_time : clock.now_without_cyc()};
     }
     /// Appends the event of a packet, which is pending.
     constexpr auto put(event_type what, packet::any_packet const& packet,
@@ -17573,7 +17655,7 @@ constexpr void end_compound_event(State& s, packet::any_packet const& packet, pa
     bool has_event = false;
     for (unsigned i = s.events.first_pending(); i < s.events.count; ++i) {
         auto& one = s.events.all[i];
-        one.when = s.clock.now();
+        one.when = s.own_time;
         one.enabled = s.known_enabled();
         if (one.what == event_type::async_branch) {
             has_event = true;
@@ -17751,7 +17833,7 @@ constexpr void add_packet(State& s, packet::any_packet const& packet, packet_pla
     bool const was_in_event = s.binds.in_event();
     auto const enabled_before = s.binds.state().enabled;
     auto const bound = s.binds.add(packet, place);
-    rule const bad_time = s.clock.add(packet);
+    rule const bad_time = s.add_to_clock(packet);
     rule const broken = bound.broken != rule::none ? bound.broken : bad_time;
     if (s.events.held != 0) [[unlikely]] { s.settle(bound.resumed); }
     if (was_in_event) [[unlikely]] { s.continue_event(packet, bound); }
@@ -17816,7 +17898,8 @@ struct whole_psb_plus {
 };
 
 /// Reads the PSB+ at `bytes`, at `offset` of the trace. Does not read one that does not end in the
-/// first `room` bytes, or that has another packet than PAD and status packets, or two of one kind.
+/// first `room` bytes, that has another packet than PAD and status packets, two of one kind, or a
+/// TMA before the TSC.
 /// `last` is the PSB+ before it, whose values stay. From each of the first `room` bytes on, 16
 /// bytes are readable.
 template <class Packets>
@@ -17839,7 +17922,8 @@ constexpr auto read_whole_psb_plus(uint8_t const* bytes, size_t room, uint64_t o
             found.size = place + length;
             break;
         }
-        if (found.status.has(id)) { break; }
+        bool const needs_tsc = id == packet::kind::tma && !found.status.has(packet::kind::tsc);
+        if (found.status.has(id) || needs_tsc) { break; }
         wide_bits const mask = first_bytes_mask(length);
         uint64_t const ip = updated_ip(ip_update_of(opcode_infos<Packets>.form[row]),
                                        load_le64(at + 1), 0);
@@ -17864,7 +17948,7 @@ namespace ptspec::trace::detail {
 /// long (clang 19).
 struct event_buffer {
     static constexpr bool skips_packets = false;
-    static constexpr bool takes_psb_plus = false;
+    static constexpr bool takes_psb_plus = true;
 
     event* next;
     event* end;
@@ -17900,6 +17984,20 @@ struct event_buffer {
         bool const has_ip = packet.has_ip();
         return write(event_type::enabled, packet, place, clock, has_ip, false,
                      has_ip ? place.ip : 0, 0);
+    }
+    template <class Clock>
+    constexpr auto add_ptw(packet::ptw const& packet, packet_place place, Clock& clock) noexcept
+        -> bool {
+        return write(event_type::ptwrite, packet, place, clock, false, false, 0, 0);
+    }
+    template <class Clock>
+    constexpr auto add_fup(packet::fup const& packet, packet_place place, Clock& clock) noexcept
+        -> bool {
+        event& one = *next;
+        bool const has_room = write(event_type::async_branch, packet, place, clock, true, false,
+                                    place.ip, 0);
+        if constexpr (!__is_empty(Clock)) { one.when = clock.now_without_cyc(); }
+        return has_room;
     }
 
 private:
@@ -17937,6 +18035,65 @@ struct after_binding {
     bool takes_branches = false;
     bool continues = false;
 };
+
+/// The result of `write_psb_plus`.
+struct written_psb_plus {
+    taken_psb_plus taken{};
+    event* next = nullptr;  ///< where the next event is written
+};
+
+/// Binds a whole PSB+ that says no more than the packets before it, and writes its events from
+/// `next` on, of which nothing is pending. Takes no other one, and none that there may be no room
+/// for. See `read_whole_psb_plus`.
+///
+/// noinline: for the reason given at `bind_after`.
+template <class Packets, class State>
+PTSPEC_ATTRIBUTE(noinline)
+constexpr auto write_psb_plus(State& s, uint8_t const* bytes, size_t room, uint64_t offset,
+                              bool strict, event* const first) noexcept -> written_psb_plus {
+    constexpr unsigned most = 6;  // CBR, PIP, VMCS, MODE.Exec, MODE.TSX, and that of the PSB+
+    if (first != s.events.all && first + most >= s.events.end()) {
+        return {.taken = {.continues = false}};
+    }
+    auto const read = read_whole_psb_plus<Packets>(bytes, room, offset, strict,
+                                                   s.binds.last_psb_plus());
+    psb_plus const& status = read.status;
+    if (read.size == 0 || !s.binds.try_psb_plus(status, true)) { return {}; }
+    event* next = first;
+    for (size_t place = 0; place < read.size;) {
+        uint8_t const* const at = bytes + place;
+        size_t const row = row_at<Packets>(at, strict);
+        unsigned const length = opcode_infos<Packets>.length[row];
+        auto const id = opcode_infos<Packets>.kind[row];
+        wide_bits const mask = first_bytes_mask(length);
+        packet::any_packet const any{
+            id, {load_le64(at) & mask.low, load_le64(at + 8) & mask.high}, length};
+        (void)s.clock.add(any);
+        bool const is_end = id == packet::kind::psbend;
+        auto const what = is_end ? event_type::psb : type_of(id);
+        if (what != event_type::end) {
+            next->what = what;
+            next->enabled = s.binds.state().enabled;
+            next->is_status = !is_end;
+            next->has_ip = status.has_ip;
+            next->has_to = false;
+            next->error = packet::error::none;
+            next->broken = rule::none;
+            next->skipped = 0;
+            next->offset = offset + place;
+            next->ip = status.has_ip ? status.ip : 0;
+            next->to = 0;
+            next->packet = any;
+            ++next;
+        }
+        place += length;
+    }
+    if constexpr (!__is_empty(bare_t<decltype(s.clock)>)) {
+        auto const when = s.clock.now_of_psb_plus();
+        for (event* each = first; each != next; ++each) { each->when = when; }
+    }
+    return {{read.size, next[-1].ip, true}, next};
+}
 
 /// Binds a packet after events that a visitor has written up to `next`. The packet is not bound but
 /// kept as `waiting`, for the caller, if it may change more of the state than PacketEn while events
@@ -17994,16 +18151,52 @@ struct event_visitor {
     PTSPEC_ATTRIBUTE(always_inline)
 #endif
     constexpr auto operator()(packet::tip const& packet, packet_place place) -> bool {
-        if (!takes_branches) { return bind(packet, place); }
+        if (!takes_branches) {
+            bool const ends = try_end_event(event_type::async_branch, packet.has_ip(), place.ip);
+            return ends ? complete() : bind(packet, place);
+        }
         return out.add_tip(packet, place, state->clock);
     }
     constexpr auto operator()(packet::tip_pgd const& packet, packet_place place) -> bool {
-        if (!end_tracing({packet.has_ip(), place.ip})) { return bind(packet, place); }
+        if (!end_tracing({packet.has_ip(), place.ip})) {
+            bool const ends = try_end_event(event_type::async_disabled, packet.has_ip(), place.ip);
+            return ends ? complete() : bind(packet, place);
+        }
         return out.add_tip_pgd(packet, place, state->clock);
     }
     constexpr auto operator()(packet::tip_pge const& packet, packet_place place) -> bool {
         if (!start_tracing()) { return bind(packet, place); }
         return out.add_tip_pge(packet, place, state->clock);
+    }
+    template <packet::packet_type Packet>
+        requires same_as<Packet, packet::ptw>
+    constexpr auto operator()(Packet const& packet, packet_place place) -> bool {
+        if constexpr (same_as<Out, event_buffer>) {
+            bool const has_fup = packet.template get<typename Packet::IP>();
+            if (may_add() && state->binds.try_ptw(has_fup, place)) {
+                (void)out.add_ptw(packet, place, state->clock);
+                out.next[-1].enabled = state->binds.state().enabled;
+                if (has_fup) { make_last_pending(); }
+                return true;
+            }
+        }
+        return bind(packet, place);
+    }
+    constexpr auto operator()(packet::fup const& packet, packet_place place) -> bool {
+        if constexpr (same_as<Out, event_buffer>) {
+            if (!packet.has_ip()) { return bind(packet, place); }
+            if (may_add() && state->binds.try_event(place)) {
+                (void)out.add_fup(packet, place, state->clock);
+                make_last_pending();
+                return true;
+            }
+            if (may_complete() && state->binds.try_end_ptw()) {
+                state->events.set_ip_of_pending(place.ip);
+                state->clock.pass();
+                return complete();
+            }
+        }
+        return bind(packet, place);
     }
     template <packet::packet_type Packet>
         requires one_of<Packet, packet::tsc, packet::mtc, packet::cyc>
@@ -18023,13 +18216,14 @@ struct event_visitor {
     constexpr auto take_psb_plus(uint8_t const* bytes, size_t room, uint64_t offset, bool strict)
         -> taken_psb_plus {
         if (!nothing_pending || state->quirks.bits != 0 || !state->has_last_ip) { return {}; }
-        auto const read = read_whole_psb_plus<Packets>(bytes, room, offset, strict,
-                                                       state->binds.last_psb_plus());
-        if (read.size == 0 || !out.may_take(read.status, read.end_at)) { return {}; }
-        if (!state->binds.try_psb_plus(read.status)) { return {}; }
-        state->before = state->binds.state();
-        return {read.size, read.status.has_ip ? read.status.ip : 0,
-                out.add_psb_plus(read.status, read.end_at)};
+        if constexpr (same_as<Out, event_buffer>) {
+            auto const made = write_psb_plus<Packets>(*state, bytes, room, offset, strict,
+                                                      out.next);
+            if (made.taken.size != 0) { out.next = made.next; }
+            return made.taken;
+        } else {
+            return give_psb_plus<Packets>(bytes, room, offset, strict);
+        }
     }
     /// Applies a TIP.PGD to the binder. Returns false, and changes nothing, if it needs binding.
     constexpr auto end_tracing(known_ip ip) -> bool {
@@ -18055,6 +18249,63 @@ struct event_visitor {
     }
 
 private:
+    template <class Packets>
+    constexpr auto give_psb_plus(uint8_t const* bytes, size_t room, uint64_t offset, bool strict)
+        -> taken_psb_plus {
+        auto const read = read_whole_psb_plus<Packets>(bytes, room, offset, strict,
+                                                       state->binds.last_psb_plus());
+        if (read.size == 0 || !out.may_take(read.status, read.end_at)) { return {}; }
+        if (!state->binds.try_psb_plus(read.status)) { return {}; }
+        state->before = state->binds.state();
+        return {read.size, read.status.has_ip ? read.status.ip : 0,
+                out.add_psb_plus(read.status, read.end_at)};
+    }
+    /// True if nothing is pending, and there is room for the events of a packet.
+    [[nodiscard]] constexpr auto may_add() const -> bool {
+        return nothing_pending && state->quirks.bits == 0 &&
+               out.next - state->events.all <= State::max_waiting;
+    }
+    /// The event that was written last is pending.
+    constexpr void make_last_pending() {
+        state->events.set_end_of_ready(out.next - 1);
+        ++state->events.count;
+        nothing_pending = takes_branches = false;
+    }
+    /// True if only pending events follow those that are ready.
+    [[nodiscard]] constexpr auto may_complete() const -> bool {
+        return !nothing_pending && state->quirks.bits == 0;
+    }
+    /// The pending events become ready, and nothing is pending in the binder.
+    constexpr auto complete() -> bool {
+        bool const continues = state->events.ready != 0 || state->binds.state() == state->before;
+        state->events.complete(false);
+        nothing_pending = true;
+        takes_branches = state->binds.binds_branches();
+        return continues;
+    }
+    /// Ends an asynchronous event whose packets are only its FUP and a TIP or TIP.PGD. Returns
+    /// false, and changes nothing, for any other TIP or TIP.PGD.
+    [[nodiscard]] constexpr auto try_end_event(event_type what, bool has_to, uint64_t to) -> bool {
+        if constexpr (same_as<Out, event_buffer>) {
+            if (!may_complete()) { return false; }
+            event& one = out.next[-1];
+            bool const disables = what == event_type::async_disabled;
+            bool const is_event = one.what == event_type::async_branch;
+            if (!is_event || !state->binds.try_end_event(disables)) { return false; }
+            if (disables) { state->disabled = {has_to, has_to ? to : 0}; }
+            one.what = what;
+            one.enabled = disables ? tracing::off : tracing::on;
+            one.has_to = has_to;
+            one.to = has_to ? to : 0;
+            if constexpr (!__is_empty(bare_t<decltype(state->clock)>)) {
+                one.when = state->clock.now();
+            }
+            state->clock.pass();
+            return true;
+        } else {
+            return false;
+        }
+    }
     template <packet::packet_type Packet>
     constexpr auto bind(Packet const& packet, packet_place place) -> bool {
         packet::any_packet const any{packet, place.length};
@@ -18159,7 +18410,7 @@ private:
     constexpr void refill(Out out) {
         auto& events = state_.events;
         events.compact();
-        if (events.count == 0) { state_.before = state_.binds.state(); }
+        if (events.count == 0 && events.aside_count == 0) { state_.before = state_.binds.state(); }
         while (events.ready == 0) {
             if (state_.is_full()) { return state_.make_room(); }
             if (state_.has_waiting) {
@@ -30813,8 +31064,8 @@ using namespace ptspec::detail;
 
 /// Decodes an instruction that may continue in another page.
 template <code_source Code, same_as<block_key> Key>
-[[nodiscard]] constexpr auto decode_across(Code& code, byte_view here, uint64_t address,
-                                           Key const& key, uint64_t& missing) -> x86::decoded {
+[[nodiscard]] constexpr auto decode_across(Code& code, byte_view here, uint64_t address, Key key,
+                                           uint64_t& missing) -> x86::decoded {
     auto const first = x86::decode(here, key.width);
     if (first.error != x86::decode_error::truncated) { return first; }
     byte_array<x86::instruction::max_bytes> bytes{};

@@ -264,12 +264,26 @@ public:
     }
     /// The number of PSB+s that were taken as a whole.
     [[nodiscard]] auto taken() const -> unsigned { return taken_; }
+    /// The number of packets that functions for one kind of packet bound.
+    [[nodiscard]] auto bound_at_once() const -> unsigned { return bound_at_once_; }
 
     void add(numbered const& one) {
         if (differ_) { return; }
         sequence_.push_back(one.number);
         last_ip_ = packet::last_ip_after(one.packet, last_ip_);
-        auto const got = tested_.add(one.packet, {at_, last_ip_, one.packet.length()});
+        trace::packet_place const place_of_one{at_, last_ip_, one.packet.length()};
+        auto at_once = tested_;
+        auto const owner = bind_at_once(at_once, one.packet, place_of_one);
+        if (owner == trace::owner::none) { CHECK(agree(at_once, tested_)); }
+        auto const got = tested_.add(one.packet, place_of_one);
+        if (owner != trace::owner::none) {
+            ++bound_at_once_;
+            CHECK(owner == got.to);
+            CHECK(got.broken == rule::none);
+            CHECK(got.resumed == trace::resumption::none);
+            CHECK(agree(at_once, tested_));
+            tested_ = at_once;
+        }
         auto const expected = table().bind(plain_, one.number, at_);
         is_quiet_ = is_quiet_ && got.broken == rule::none && got.resumed == trace::resumption::none;
         bool const is_broken = got.broken != rule::none && got.broken != rule::GEN_344;
@@ -291,6 +305,25 @@ public:
     }
 
 private:
+    /// Binds a packet by the function for its kind. Returns `none` if that refuses.
+    static auto bind_at_once(trace::binder& to, packet::any_packet const& one,
+                             trace::packet_place place) -> trace::owner {
+        using trace::owner;
+        auto const either = [](bool binds, owner which) { return binds ? which : owner::none; };
+        switch (one.kind()) {
+            case packet::kind::ptw: {
+                bool const has_fup = one.as<packet::ptw>().get<packet::ptw::IP>();
+                return either(to.try_ptw(has_fup, place), owner::ptwrite);
+            }
+            case packet::kind::fup:
+                if (!one.as<packet::fup>().has_ip()) { return owner::none; }
+                if (to.try_end_ptw()) { return owner::ptwrite; }
+                return either(to.try_event(place), owner::asynchronous);
+            case packet::kind::tip: return either(to.try_end_event(false), owner::asynchronous);
+            case packet::kind::tip_pgd: return either(to.try_end_event(true), owner::asynchronous);
+            default: return owner::none;
+        }
+    }
     static auto agree(trace::binder const& one, trace::binder const& other) -> bool {
         return one.agrees_with(other) && one.state() == other.state();
     }
@@ -309,6 +342,7 @@ private:
     bool differ_ = false;
     bool is_quiet_ = true;  ///< no packet broke a rule, or showed where tracing resumed
     unsigned taken_ = 0;
+    unsigned bound_at_once_ = 0;
 };
 
 /// A state of the table, with a shortest sequence of packets that leads to it.
@@ -586,6 +620,7 @@ TEST_CASE("both binders agree on random sequences") {
 
     differences found;
     uint64_t taken = 0;
+    uint64_t at_once = 0;
     test::random_numbers random{43};
     auto const any_of = [&](auto const& lists) -> auto const& {
         return lists[random.below(lists.size())];
@@ -621,8 +656,10 @@ TEST_CASE("both binders agree on random sequences") {
             }
         }
         taken += both.taken();
+        at_once += both.bound_at_once();
     }
     CHECK(taken > count / 10);
+    CHECK(at_once > count);
     CHECK(found.different == 0);
     if (found.different != 0) { found.print(); }
 }

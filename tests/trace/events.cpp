@@ -38,6 +38,40 @@ constexpr auto events_in_chunks(made_stream const& whole, size_t size, cpu::quir
     }
 }
 
+auto text_of(trace::event const& e) -> std::string {
+    test::short_text out;
+    test::add_event(out, e);
+    return {out.letters, out.size};
+}
+
+/// Packets that are complete where PacketEn is 1.
+constexpr std::string_view sentences[] = {
+    "06",
+    "2d0020",
+    "01 310030",
+    "01 9902 310030",
+    "01 0283 5901 ON 310030",
+    "9902 2d0020",
+    "9901 2d0020",
+    "9921 3d1010",
+    "9920 3d1010",
+    "9922 3d1010 2d0020",
+    "3d1010 2d0020",
+    "3d1010 01 310030",
+    "3d1010 0243001000000000 9901 2d0020",
+    "3d1010 0243012000000000 9902 01 310030",
+    "0243003000000000",
+    "02c8010203040a",
+    "021201000000",
+    "029201000000 3d1010",
+    "02c20100000000000000 02220010 02e2 3d1010 02a21001000000",
+    "02f3 3d1010",
+    "0213810e 3d1010",
+    "02130200",
+    "02032000",
+    "5901",
+    "ON"};
+
 }  // namespace
 
 #define EVENTS(stream, ...)                                                                        \
@@ -267,32 +301,6 @@ static auto states_in_chunks(made_stream const& whole, size_t size)
 }
 
 TEST_CASE("state() is the same in chunks of any size, for any mixture of events") {
-    std::string_view const sentences[] = {
-        "06",
-        "2d0020",
-        "01 310030",
-        "01 9902 310030",
-        "01 0283 5901 ON 310030",
-        "9902 2d0020",
-        "9901 2d0020",
-        "9921 3d1010",
-        "9920 3d1010",
-        "9922 3d1010 2d0020",
-        "3d1010 2d0020",
-        "3d1010 01 310030",
-        "3d1010 0243001000000000 9901 2d0020",
-        "3d1010 0243012000000000 9902 01 310030",
-        "0243003000000000",
-        "02c8010203040a",
-        "021201000000",
-        "029201000000 3d1010",
-        "02c20100000000000000 02220010 02e2 3d1010 02a21001000000",
-        "02f3 3d1010",
-        "0213810e 3d1010",
-        "02130200",
-        "02032000",
-        "5901",
-        "ON"};
     test::random_numbers random{7};
     size_t states = 0;
     unsigned changes = 0;
@@ -314,6 +322,100 @@ TEST_CASE("state() is the same in chunks of any size, for any mixture of events"
     }
     CHECK(states > 30'000);
     CHECK(changes > 10'000);
+}
+
+TEST_CASE("packets that need no queue have the events, times and states that the queue gives") {
+    // Such a quirk changes no event, but with it all packets are bound one by one.
+    auto const no_effect = cpu::quirks(cpu::quirk::core_scoped_msrs);
+    std::string_view const parts[] = {"01",
+                                      "310030",
+                                      "210040",
+                                      "2d0020",
+                                      "0d",
+                                      "3d1010",
+                                      "1d",
+                                      "02b20100000000000000",
+                                      "02b20100000000000000 3d1010",
+                                      "02b20100000000000000 5901 53 3d1010",
+                                      "029201000000 5901 3d1010",
+                                      "5905 5906 5907 5909",
+                                      "07 2d0020",
+                                      "53 02b20100000000000000 530c 3d1010",
+                                      "53 3d1010 53 2d0020",
+                                      "00",
+                                      "1940420f00000000",
+                                      "1940420f00000000 02732000000000",
+                                      "02f3",
+                                      "0283",
+                                      "OFF"};
+    // PSB+s, the first of which most streams repeat.
+    std::string_view const reports[] = {
+        "PSB 1940420f00000000 02732000000000 02030800 7d000040000000 0223",
+        "PSB 1940420f00000000 02732000000000 0243011000000000 9901 02030800 7d000040000000 0223",
+        "PSB 0243001000000000 9901 9920 1960420f00000000 02734000000000 7d000040000000 0223",
+        "PSB 9901 02732000000000 02030800 7d000040000000 0223",
+        "PSB 0243011000000000 1950420f00000000 02030800 0223",
+        "PSB 1950420f00000000 02c80102030405 00 02030800 0223",
+        "PSB 53 1950420f00000000 02032000 7d000040000000 0223"};
+    test::random_numbers random{11};
+    size_t count = 0;
+    size_t exact = 0;
+    for (unsigned round = 0; round < 3000U; ++round) {
+        std::string_view const report = reports[random.below(std::size(reports))];
+        std::string text{report};
+        if (random.one_in(4)) { text = "OFF 1940420f00000000 02732000000000"; }
+        // More than there is room for, with and without a FUP.
+        if (random.one_in(3)) {
+            std::string_view const same[] = {" 029201000000 3d1010", " 021201000000", " 06"};
+            std::string_view const one = same[random.below(3)];
+            for (uint64_t i = 16 + random.below(20); i != 0; --i) { text += one; }
+        }
+        for (unsigned i = 0; i < 10; ++i) {
+            text += " ";
+            switch (random.below(5)) {
+                case 0: text += report; break;
+                case 1: text += reports[random.below(std::size(reports))]; break;
+                case 2: text += sentences[random.below(std::size(sentences) - 1)]; break;
+                default: text += parts[random.below(std::size(parts))];
+            }
+        }
+        made_stream const whole{text, engine::model_kind::manual};
+        trace::clock_options how{
+            .mtc_freq = 3, .max_non_turbo_ratio = 8, .tsc_numerator = 100, .tsc_denominator = 1};
+        how.cyc_thresh = static_cast<uint8_t>(random.below(6));
+        trace::clock const clock{how};
+        trace::event_reader<trace::clock> at_once{clock};
+        trace::event_reader<trace::clock> queued{whole.view(), clock, no_effect};
+        trace::event_reader<> without_times{whole.view()};
+        test::chunks rest{whole.view()};
+        size_t const size = random.one_in(2) ? 1024 : 1 + random.below(60);
+        // A TMA before the TSC is damage for a clock alone.
+        bool const has_bad_time = text.find("9901 0273") != std::string::npos;
+        INFO(text);
+        while (true) {
+            auto const* one = &at_once.next();
+            while (one->what == trace::event_type::need_input) {
+                REQUIRE(rest.feed(at_once, size));
+                one = &at_once.next();
+            }
+            auto const& other = queued.next();
+            REQUIRE(text_of(*one) == text_of(other));
+            if (!has_bad_time) {
+                REQUIRE(text_of(*one) == text_of(without_times.next()));
+                REQUIRE(at_once.state() == without_times.state());
+            }
+            REQUIRE(one->when == other.when);
+            REQUIRE(one->enabled == other.enabled);
+            REQUIRE(one->offset == other.offset);
+            REQUIRE(one->packet == other.packet);
+            REQUIRE(at_once.state() == queued.state());
+            ++count;
+            exact += one->when.latest - one->when.earliest < 4;
+            if (one->what == trace::event_type::end) { break; }
+        }
+    }
+    CHECK(count > 60'000);
+    CHECK(exact > 1'000);
 }
 
 TEST_CASE("C-states: one FUP for MWAIT, PWRE and EXSTOP; PWRX has their IP (PKT-181,188,189)") {

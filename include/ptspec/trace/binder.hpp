@@ -133,11 +133,45 @@ public:
         state_.flags = 0;
         return true;
     }
+    /// Binds a PTW while PacketEn is known and nothing is pending; then its FUP is, if it has one.
+    /// Returns false, and changes nothing, for any other PTW.
+    [[nodiscard]] constexpr auto try_ptw(bool has_fup, packet_place place) noexcept -> bool {
+        if ((state_.flags & ~uint32_t{pending::off}) != 0) { return false; }
+        if (has_fup) {
+            state_.flags |= pending::ptwrite;
+            state_.owner_at = {place.offset, kind::ptw};
+        }
+        return true;
+    }
+    /// Binds the FUP of a PTW, if nothing else is pending; the FUP has an IP. Returns false, and
+    /// changes nothing, for any other FUP.
+    [[nodiscard]] constexpr auto try_end_ptw() noexcept -> bool {
+        if ((state_.flags & ~uint32_t{pending::off}) != pending::ptwrite) { return false; }
+        state_.flags &= pending::off;
+        return true;
+    }
+    /// Binds a FUP that begins an asynchronous event while nothing is pending; it has an IP.
+    /// Returns false, and changes nothing, for any other FUP.
+    [[nodiscard]] constexpr auto try_event(packet_place place) noexcept -> bool {
+        if (!binds_branches()) { return false; }
+        state_.flags = pending::event;
+        state_.event_at = place.offset;
+        return true;
+    }
+    /// Binds a TIP, or a TIP.PGD that `disables`, that ends an asynchronous event, if nothing else
+    /// is pending. Returns false, and changes nothing, for any other one.
+    [[nodiscard]] constexpr auto try_end_event(bool disables) noexcept -> bool {
+        if (state_.flags != pending::event) { return false; }
+        state_.flags = 0;
+        return !disables || try_end_tracing();
+    }
     /// Binds a whole PSB+ that says no more than the packets before it: PacketEn is known, nothing
     /// is pending, and no value differs. The values of packets that it lacks are those of
-    /// `last_psb_plus()`. Returns false, and changes nothing, for any other one.
+    /// `last_psb_plus()`. Returns false, and changes nothing, for any other one; with `is_known`
+    /// also for one that changes `state()`, by a value that was not known.
     template <same_as<psb_plus> Report>
-    [[nodiscard]] constexpr auto try_psb_plus(Report const& read) noexcept -> bool {
+    [[nodiscard]] constexpr auto try_psb_plus(Report const& read, bool is_known = false) noexcept
+        -> bool {
         bool const is_on = state_.flags == 0;
         bool const is_off = (state_.flags & ~uint32_t{pending::after_pgd}) == pending::off;
         if (!(is_on || is_off) || read.has_ip != is_on) { return false; }
@@ -152,7 +186,7 @@ public:
         if (read.has(kind::mode_exec)) { take(read.mode_exec); }
         if (read.has(kind::mode_tsx)) { take(read.mode_tsx); }
         if (read.has(kind::vmcs)) { execution.take(read.vmcs); }
-        if (!agrees) { return false; }
+        if (!agrees || (is_known && execution != state_.execution)) { return false; }
         state_.execution = execution;
         state_.known = known;
         state_.psb = read;

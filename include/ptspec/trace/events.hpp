@@ -91,7 +91,7 @@ private:
     constexpr void refill(Out out) {
         auto& events = state_.events;
         events.compact();
-        if (events.count == 0) { state_.before = state_.binds.state(); }
+        if (events.count == 0 && events.aside_count == 0) { state_.before = state_.binds.state(); }
         while (events.ready == 0) {
             if (state_.is_full()) { return state_.make_room(); }
             if (state_.has_waiting) {

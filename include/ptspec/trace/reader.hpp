@@ -88,10 +88,9 @@ public:
             if (decodes_in_chunk() && !visit_chunk(visitor)) { return item_type::packet; }
             auto const got = next_slow_path();
             if (got.what == item_type::packet) {
-                bool const keep_going = packet::visit<Packets>(
-                    [&](auto const& packet) { return detail::call(visitor, packet, got.place()); },
-                    got.packet);
-                if (!keep_going) { return item_type::packet; }
+                if (!detail::call_any<Packets>(visitor, got.packet, got.place())) {
+                    return item_type::packet;
+                }
             } else {
                 if (!detail::call(visitor, got)) { return item_type::packet; }
                 if (!got) { return got.what; }

@@ -23,6 +23,7 @@ struct event_queue {
     unsigned aside_count = 0;
     event aside[max_aside]{};
 
+    [[nodiscard]] constexpr auto end() const noexcept -> event const* { return all + Room; }
     [[nodiscard]] constexpr auto has_ready() const noexcept -> bool { return first != ready; }
     /// The next ready event. It stays valid until `compact`.
     [[nodiscard]] constexpr auto take() noexcept -> event const& { return all[first++]; }

@@ -29,6 +29,7 @@ struct event_state {
     known_ip disabled{};          ///< the IP of the last TIP.PGD
     known_ip stopped{};           ///< where the core clock stopped
     execution_state before{};     ///< before the events that are ready
+    time own_time{};              ///< of the packet that is added, if it has a CYC
     bool has_waiting = false;
     item waiting{};  ///< the next item, which the reader has read but not added
     event_queue<Room> events{};
@@ -68,8 +69,21 @@ struct event_state {
 
     // ------------------------------------------------------------------------- new events
 
-    /// The event of a packet, at the time that the clock has after it. Only some packets have a
-    /// CYC, and the status packets of a PSB+ have none: GEN-213.
+    /// Gives the packet to the clock, and sets `own_time`. A CYC directly before the packet gives
+    /// its time, but with a threshold not that of the next packet: GEN-213. At an OVF, the clock
+    /// loses the upper bound.
+    constexpr auto add_to_clock(packet::any_packet const& packet) noexcept -> rule {
+        if constexpr (__is_empty(Clock)) {
+            return clock.add(packet);
+        } else {
+            own_time = clock.now();
+            rule const broken = clock.add(packet);
+            if (packet.is<packet::ovf>()) { own_time = clock.now(); }
+            return broken;
+        }
+    }
+    /// The event of a packet that was given to the clock. Only some packets have a CYC, and the
+    /// status packets of a PSB+ have none: GEN-213.
     constexpr auto made(event_type what, packet::any_packet const& packet,
                         packet_place place) noexcept -> event {
         bool const has_cyc = packet::cyc_kinds.has(packet.kind()) && !binds.in_psb_plus();
@@ -77,7 +91,7 @@ struct event_state {
                 .enabled = known_enabled(),
                 .offset = place.offset,
                 .packet = packet,
-                .when = has_cyc ? clock.now() : clock.now_without_cyc()};
+                .when = has_cyc ? own_time : clock.now_without_cyc()};
     }
     /// Appends the event of a packet, which is pending.
     constexpr auto put(event_type what, packet::any_packet const& packet,

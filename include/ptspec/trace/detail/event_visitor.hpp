@@ -15,7 +15,7 @@ namespace ptspec::trace::detail {
 /// long (clang 19).
 struct event_buffer {
     static constexpr bool skips_packets = false;
-    static constexpr bool takes_psb_plus = false;
+    static constexpr bool takes_psb_plus = true;
 
     event* next;
     event* end;
@@ -51,6 +51,20 @@ struct event_buffer {
         bool const has_ip = packet.has_ip();
         return write(event_type::enabled, packet, place, clock, has_ip, false,
                      has_ip ? place.ip : 0, 0);
+    }
+    template <class Clock>
+    constexpr auto add_ptw(packet::ptw const& packet, packet_place place, Clock& clock) noexcept
+        -> bool {
+        return write(event_type::ptwrite, packet, place, clock, false, false, 0, 0);
+    }
+    template <class Clock>
+    constexpr auto add_fup(packet::fup const& packet, packet_place place, Clock& clock) noexcept
+        -> bool {
+        event& one = *next;
+        bool const has_room = write(event_type::async_branch, packet, place, clock, true, false,
+                                    place.ip, 0);
+        if constexpr (!__is_empty(Clock)) { one.when = clock.now_without_cyc(); }
+        return has_room;
     }
 
 private:
@@ -88,6 +102,65 @@ struct after_binding {
     bool takes_branches = false;
     bool continues = false;
 };
+
+/// The result of `write_psb_plus`.
+struct written_psb_plus {
+    taken_psb_plus taken{};
+    event* next = nullptr;  ///< where the next event is written
+};
+
+/// Binds a whole PSB+ that says no more than the packets before it, and writes its events from
+/// `next` on, of which nothing is pending. Takes no other one, and none that there may be no room
+/// for. See `read_whole_psb_plus`.
+///
+/// noinline: for the reason given at `bind_after`.
+template <class Packets, class State>
+PTSPEC_ATTRIBUTE(noinline)
+constexpr auto write_psb_plus(State& s, uint8_t const* bytes, size_t room, uint64_t offset,
+                              bool strict, event* const first) noexcept -> written_psb_plus {
+    constexpr unsigned most = 6;  // CBR, PIP, VMCS, MODE.Exec, MODE.TSX, and that of the PSB+
+    if (first != s.events.all && first + most >= s.events.end()) {
+        return {.taken = {.continues = false}};
+    }
+    auto const read = read_whole_psb_plus<Packets>(bytes, room, offset, strict,
+                                                   s.binds.last_psb_plus());
+    psb_plus const& status = read.status;
+    if (read.size == 0 || !s.binds.try_psb_plus(status, true)) { return {}; }
+    event* next = first;
+    for (size_t place = 0; place < read.size;) {
+        uint8_t const* const at = bytes + place;
+        size_t const row = row_at<Packets>(at, strict);
+        unsigned const length = opcode_infos<Packets>.length[row];
+        auto const id = opcode_infos<Packets>.kind[row];
+        wide_bits const mask = first_bytes_mask(length);
+        packet::any_packet const any{
+            id, {load_le64(at) & mask.low, load_le64(at + 8) & mask.high}, length};
+        (void)s.clock.add(any);
+        bool const is_end = id == packet::kind::psbend;
+        auto const what = is_end ? event_type::psb : type_of(id);
+        if (what != event_type::end) {
+            next->what = what;
+            next->enabled = s.binds.state().enabled;
+            next->is_status = !is_end;
+            next->has_ip = status.has_ip;
+            next->has_to = false;
+            next->error = packet::error::none;
+            next->broken = rule::none;
+            next->skipped = 0;
+            next->offset = offset + place;
+            next->ip = status.has_ip ? status.ip : 0;
+            next->to = 0;
+            next->packet = any;
+            ++next;
+        }
+        place += length;
+    }
+    if constexpr (!__is_empty(bare_t<decltype(s.clock)>)) {
+        auto const when = s.clock.now_of_psb_plus();
+        for (event* each = first; each != next; ++each) { each->when = when; }
+    }
+    return {{read.size, next[-1].ip, true}, next};
+}
 
 /// Binds a packet after events that a visitor has written up to `next`. The packet is not bound but
 /// kept as `waiting`, for the caller, if it may change more of the state than PacketEn while events
@@ -145,16 +218,52 @@ struct event_visitor {
     PTSPEC_ATTRIBUTE(always_inline)
 #endif
     constexpr auto operator()(packet::tip const& packet, packet_place place) -> bool {
-        if (!takes_branches) { return bind(packet, place); }
+        if (!takes_branches) {
+            bool const ends = try_end_event(event_type::async_branch, packet.has_ip(), place.ip);
+            return ends ? complete() : bind(packet, place);
+        }
         return out.add_tip(packet, place, state->clock);
     }
     constexpr auto operator()(packet::tip_pgd const& packet, packet_place place) -> bool {
-        if (!end_tracing({packet.has_ip(), place.ip})) { return bind(packet, place); }
+        if (!end_tracing({packet.has_ip(), place.ip})) {
+            bool const ends = try_end_event(event_type::async_disabled, packet.has_ip(), place.ip);
+            return ends ? complete() : bind(packet, place);
+        }
         return out.add_tip_pgd(packet, place, state->clock);
     }
     constexpr auto operator()(packet::tip_pge const& packet, packet_place place) -> bool {
         if (!start_tracing()) { return bind(packet, place); }
         return out.add_tip_pge(packet, place, state->clock);
+    }
+    template <packet::packet_type Packet>
+        requires same_as<Packet, packet::ptw>
+    constexpr auto operator()(Packet const& packet, packet_place place) -> bool {
+        if constexpr (same_as<Out, event_buffer>) {
+            bool const has_fup = packet.template get<typename Packet::IP>();
+            if (may_add() && state->binds.try_ptw(has_fup, place)) {
+                (void)out.add_ptw(packet, place, state->clock);
+                out.next[-1].enabled = state->binds.state().enabled;
+                if (has_fup) { make_last_pending(); }
+                return true;
+            }
+        }
+        return bind(packet, place);
+    }
+    constexpr auto operator()(packet::fup const& packet, packet_place place) -> bool {
+        if constexpr (same_as<Out, event_buffer>) {
+            if (!packet.has_ip()) { return bind(packet, place); }
+            if (may_add() && state->binds.try_event(place)) {
+                (void)out.add_fup(packet, place, state->clock);
+                make_last_pending();
+                return true;
+            }
+            if (may_complete() && state->binds.try_end_ptw()) {
+                state->events.set_ip_of_pending(place.ip);
+                state->clock.pass();
+                return complete();
+            }
+        }
+        return bind(packet, place);
     }
     template <packet::packet_type Packet>
         requires one_of<Packet, packet::tsc, packet::mtc, packet::cyc>
@@ -174,13 +283,14 @@ struct event_visitor {
     constexpr auto take_psb_plus(uint8_t const* bytes, size_t room, uint64_t offset, bool strict)
         -> taken_psb_plus {
         if (!nothing_pending || state->quirks.bits != 0 || !state->has_last_ip) { return {}; }
-        auto const read = read_whole_psb_plus<Packets>(bytes, room, offset, strict,
-                                                       state->binds.last_psb_plus());
-        if (read.size == 0 || !out.may_take(read.status, read.end_at)) { return {}; }
-        if (!state->binds.try_psb_plus(read.status)) { return {}; }
-        state->before = state->binds.state();
-        return {read.size, read.status.has_ip ? read.status.ip : 0,
-                out.add_psb_plus(read.status, read.end_at)};
+        if constexpr (same_as<Out, event_buffer>) {
+            auto const made = write_psb_plus<Packets>(*state, bytes, room, offset, strict,
+                                                      out.next);
+            if (made.taken.size != 0) { out.next = made.next; }
+            return made.taken;
+        } else {
+            return give_psb_plus<Packets>(bytes, room, offset, strict);
+        }
     }
     /// Applies a TIP.PGD to the binder. Returns false, and changes nothing, if it needs binding.
     constexpr auto end_tracing(known_ip ip) -> bool {
@@ -206,6 +316,63 @@ struct event_visitor {
     }
 
 private:
+    template <class Packets>
+    constexpr auto give_psb_plus(uint8_t const* bytes, size_t room, uint64_t offset, bool strict)
+        -> taken_psb_plus {
+        auto const read = read_whole_psb_plus<Packets>(bytes, room, offset, strict,
+                                                       state->binds.last_psb_plus());
+        if (read.size == 0 || !out.may_take(read.status, read.end_at)) { return {}; }
+        if (!state->binds.try_psb_plus(read.status)) { return {}; }
+        state->before = state->binds.state();
+        return {read.size, read.status.has_ip ? read.status.ip : 0,
+                out.add_psb_plus(read.status, read.end_at)};
+    }
+    /// True if nothing is pending, and there is room for the events of a packet.
+    [[nodiscard]] constexpr auto may_add() const -> bool {
+        return nothing_pending && state->quirks.bits == 0 &&
+               out.next - state->events.all <= State::max_waiting;
+    }
+    /// The event that was written last is pending.
+    constexpr void make_last_pending() {
+        state->events.set_end_of_ready(out.next - 1);
+        ++state->events.count;
+        nothing_pending = takes_branches = false;
+    }
+    /// True if only pending events follow those that are ready.
+    [[nodiscard]] constexpr auto may_complete() const -> bool {
+        return !nothing_pending && state->quirks.bits == 0;
+    }
+    /// The pending events become ready, and nothing is pending in the binder.
+    constexpr auto complete() -> bool {
+        bool const continues = state->events.ready != 0 || state->binds.state() == state->before;
+        state->events.complete(false);
+        nothing_pending = true;
+        takes_branches = state->binds.binds_branches();
+        return continues;
+    }
+    /// Ends an asynchronous event whose packets are only its FUP and a TIP or TIP.PGD. Returns
+    /// false, and changes nothing, for any other TIP or TIP.PGD.
+    [[nodiscard]] constexpr auto try_end_event(event_type what, bool has_to, uint64_t to) -> bool {
+        if constexpr (same_as<Out, event_buffer>) {
+            if (!may_complete()) { return false; }
+            event& one = out.next[-1];
+            bool const disables = what == event_type::async_disabled;
+            bool const is_event = one.what == event_type::async_branch;
+            if (!is_event || !state->binds.try_end_event(disables)) { return false; }
+            if (disables) { state->disabled = {has_to, has_to ? to : 0}; }
+            one.what = what;
+            one.enabled = disables ? tracing::off : tracing::on;
+            one.has_to = has_to;
+            one.to = has_to ? to : 0;
+            if constexpr (!__is_empty(bare_t<decltype(state->clock)>)) {
+                one.when = state->clock.now();
+            }
+            state->clock.pass();
+            return true;
+        } else {
+            return false;
+        }
+    }
     template <packet::packet_type Packet>
     constexpr auto bind(Packet const& packet, packet_place place) -> bool {
         packet::any_packet const any{packet, place.length};

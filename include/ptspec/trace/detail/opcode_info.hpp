@@ -31,10 +31,8 @@ struct opcode_info {
     next_lookup next = next_lookup::first_byte;
 };
 
-inline constexpr uint64_t pad_opcode = packet::opcode_of<packet::pad>().value;
-inline constexpr auto tnt_opcode = packet::opcode_of<packet::tnt_short>();
-inline constexpr auto cyc_opcode = packet::opcode_of<packet::cyc>();
-inline constexpr uint64_t mode_opcode = packet::opcode_of<packet::mode_exec>().value;
+inline constexpr uint64_t pad_opcode = packet::pad::Opcode::fixed_value;
+inline constexpr uint64_t mode_opcode = packet::mode_exec::Opcode::fixed_value;
 
 template <class Packet>
 inline constexpr bool opens_or_needs_a_block =
@@ -79,6 +77,7 @@ struct opcode_info_table {
     static constexpr size_t rows = size_t{3} * 256;
 
     uint8_t length[rows];
+    uint8_t length_unless_mtc[rows];  ///< the same, but 0 for MTC: see `decode_loop`
     packet::kind kind[rows];
     uint8_t form[rows];
     next_lookup next[rows];
@@ -88,6 +87,7 @@ struct opcode_info_table {
     }
     constexpr void set(size_t row, opcode_info one) noexcept {
         length[row] = one.length;
+        length_unless_mtc[row] = one.kind == packet::kind::mtc ? uint8_t{0} : one.length;
         kind[row] = one.kind;
         form[row] = one.form;
         next[row] = one.next;

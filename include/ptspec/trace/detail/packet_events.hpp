@@ -120,7 +120,7 @@ constexpr void end_compound_event(State& s, packet::any_packet const& packet, pa
     bool has_event = false;
     for (unsigned i = s.events.first_pending(); i < s.events.count; ++i) {
         auto& one = s.events.all[i];
-        one.when = s.clock.now();
+        one.when = s.own_time;
         one.enabled = s.known_enabled();
         if (one.what == event_type::async_branch) {
             has_event = true;
@@ -298,7 +298,7 @@ constexpr void add_packet(State& s, packet::any_packet const& packet, packet_pla
     bool const was_in_event = s.binds.in_event();
     auto const enabled_before = s.binds.state().enabled;
     auto const bound = s.binds.add(packet, place);
-    rule const bad_time = s.clock.add(packet);
+    rule const bad_time = s.add_to_clock(packet);
     rule const broken = bound.broken != rule::none ? bound.broken : bad_time;
     if (s.events.held != 0) [[unlikely]] { s.settle(bound.resumed); }
     if (was_in_event) [[unlikely]] { s.continue_event(packet, bound); }

@@ -14,7 +14,8 @@ struct whole_psb_plus {
 };
 
 /// Reads the PSB+ at `bytes`, at `offset` of the trace. Does not read one that does not end in the
-/// first `room` bytes, or that has another packet than PAD and status packets, or two of one kind.
+/// first `room` bytes, that has another packet than PAD and status packets, two of one kind, or a
+/// TMA before the TSC.
 /// `last` is the PSB+ before it, whose values stay. From each of the first `room` bytes on, 16
 /// bytes are readable.
 template <class Packets>
@@ -37,7 +38,8 @@ constexpr auto read_whole_psb_plus(uint8_t const* bytes, size_t room, uint64_t o
             found.size = place + length;
             break;
         }
-        if (found.status.has(id)) { break; }
+        bool const needs_tsc = id == packet::kind::tma && !found.status.has(packet::kind::tsc);
+        if (found.status.has(id) || needs_tsc) { break; }
         wide_bits const mask = first_bytes_mask(length);
         uint64_t const ip = updated_ip(ip_update_of(opcode_infos<Packets>.form[row]),
                                        load_le64(at + 1), 0);
