@@ -18263,7 +18263,7 @@ private:
     /// True if nothing is pending, and there is room for the events of a packet.
     [[nodiscard]] constexpr auto may_add() const -> bool {
         return nothing_pending && state->quirks.bits == 0 &&
-               out.next - state->events.all <= State::max_waiting;
+               out.next <= state->events.all + State::max_waiting;
     }
     /// The event that was written last is pending.
     constexpr void make_last_pending() {
@@ -31284,7 +31284,7 @@ struct alignas(64) run {
 
     run_successor after[2] = {};
     uint64_t next = 0;    ///< the next IP
-    uint32_t times = 0;   ///< how often it was repeated since `run_table::count_all`
+    uint32_t times = 0;   ///< how often it was repeated since it was counted
     uint16_t id = 1;      ///< another one for each run in this place of the table; not 0
     uint8_t effects = 0;  ///< of the following
     static constexpr uint8_t has_returns = 1;  ///< it changes the return stack
@@ -31459,6 +31459,14 @@ public:
             count(one, sink);
         }
     }
+    /// Forgets the runs that `count_all` would count. There are some only after an exception.
+    constexpr void forget_counts() noexcept {
+        struct nothing {
+            constexpr void count(uint32_t, uint64_t) const noexcept {}
+        };
+        nothing ignored{};
+        count_all(ignored);
+    }
     constexpr void clear() noexcept {
         for (uint32_t i = 0; i < count_; ++i) { runs_[i] = {}; }
         first_listed_ = none;
@@ -31517,12 +31525,13 @@ private:
     }
     template <class Sink>
     static constexpr void count(run& one, Sink& sink) {
-        if (one.times == 0) { return; }
+        uint64_t const times = one.times;
+        if (times == 0) { return; }
+        one.times = 0;  // first: `count` may throw
         for (unsigned i = 0; i < one.edges; ++i) {
             uint32_t const word = one.words[i];
-            sink.count(word & run::index_mask, uint64_t{one.times} * (word >> run::index_bits));
+            sink.count(word & run::index_mask, times * (word >> run::index_bits));
         }
-        one.times = 0;
     }
 
     run* runs_;
@@ -31731,13 +31740,14 @@ template <class Sink>
 concept takes_only_edges = takes_edges<Sink> && !takes_instructions<Sink> && !takes_blocks<Sink>;
 /// A sink that counts edges, in any order, each a number of times at once. `runs()` is the table of
 /// runs, or nullptr: then a walker counts the branches of a known run without a walk, at the latest
-/// when `run` returns. The table may be shared by walkers of the same code with the same options,
-/// and by sinks whose `index_of` agrees. A sink with `instruction`, `block` or `stop` does not use
-/// it: these reports need the walk.
+/// when `run` returns. `not_counted` is the index of an edge that does not count. The table may be
+/// shared by walkers of the same code with the same options, and by sinks whose `index_of` agrees.
+/// A sink with `instruction`, `block` or `stop` does not use it: these reports need the walk.
 template <class Sink>
 concept has_runs = requires(Sink& sink, edge const& one) {
     { sink.runs() } -> same_as<run_table*>;
     { sink.index_of(one) } -> same_as<uint32_t>;
+    { Sink::not_counted } -> same_as<uint32_t const&>;
     sink.count(sink.index_of(one), uint64_t{});
 } && (!takes_starts<Sink> || requires(Sink& sink) {
                        { sink.index_of_start(uint64_t{}, uint32_t{}) } -> same_as<uint32_t>;
@@ -33567,7 +33577,7 @@ public:
 
     constexpr void edge(flow::edge const& one) {
         uint32_t const index = sink_->index_of(one);
-        if (index != Sink::not_counted) { sink_->count(index); }
+        if (index != Sink::not_counted) { sink_->count(index, 1); }
         bool const returns = one.kind == instruction_class::near_return;
         bool const calls = !returns && is_pushing_call(one.kind, one.to, one.after);
         if (count_ == max_edges) {
@@ -33672,18 +33682,6 @@ constexpr auto start_of(run_key const& key, uint32_t space, Sink& sink) -> run {
     }
     return made;
 }
-
-/// Counts the runs that were repeated when `run` of a walker returns, or a sink throws.
-template <class Sink>
-struct run_counter {
-    Sink& sink;
-
-    constexpr ~run_counter() noexcept(false) {  // a sink may throw
-        if constexpr (takes_runs<Sink>) {
-            if (sink.runs() != nullptr) { sink.runs()->count_all(sink); }
-        }
-    }
-};
 
 }  // namespace ptspec::flow::detail
 
@@ -34935,32 +34933,25 @@ public:
     /// Where reading continues, in bytes from the start of the trace.
     [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t { return reader_.offset(); }
 
-    /// Walks until the end of the trace or of the chunk, or until code is missing.
+    /// Walks until the end of the trace or of the chunk, or until code is missing. An exception of
+    /// the sink, of the code source or of `count` leaves it; then the counts of runs that were
+    /// repeated are lost.
     template <class Sink>
     constexpr auto run(Sink& sink) -> walk_end {
         (void)detail::sink_members<Sink>{};
         static_assert(flow::sink<Sink>,
                       "a sink has at least one of instruction, block, edge, gap, start, "
                       "stop, time and event");
-        using out = detail::branch_walk<Code, Clock, Sink>;
-        [[maybe_unused]] detail::run_counter<Sink> const counts_at_end{sink};
-        for (;;) {
-            if (!walk_.proceed(sink)) { return walk_end::missing_code; }
-            if (walk_.has_ended) {
-                walk_.finish(sink);
-                return walk_end::end;
-            }
-            trace::event const* const next = reader_.next_after(out{&walk_, &sink});
-            if (next == nullptr) { return walk_end::missing_code; }
-            if (next->what == trace::event_type::need_input) { return walk_end::need_input; }
-            walk_.set_event(*next);
-            if constexpr (takes_times<Sink>) { sink.time(next->when); }
-            if (next->what == trace::event_type::end) {
-                if (!walk_.proceed(sink)) { return walk_end::missing_code; }
-                walk_.finish(sink);
-                return walk_end::end;
+        if constexpr (takes_runs<Sink>) {
+            auto* const runs = sink.runs();
+            if (runs != nullptr) {
+                runs->forget_counts();
+                auto const end = walk(sink);
+                runs->count_all(sink);
+                return end;
             }
         }
+        return walk(sink);
     }
 
     /// The linear address whose page is absent: after `walk_end::missing_code`.
@@ -34983,6 +34974,28 @@ public:
     [[nodiscard]] constexpr auto clock() const noexcept -> Clock const& { return reader_.clock(); }
 
 private:
+    template <class Sink>
+    constexpr auto walk(Sink& sink) -> walk_end {
+        using out = detail::branch_walk<Code, Clock, Sink>;
+        for (;;) {
+            if (!walk_.proceed(sink)) { return walk_end::missing_code; }
+            if (walk_.has_ended) {
+                walk_.finish(sink);
+                return walk_end::end;
+            }
+            trace::event const* const next = reader_.next_after(out{&walk_, &sink});
+            if (next == nullptr) { return walk_end::missing_code; }
+            if (next->what == trace::event_type::need_input) { return walk_end::need_input; }
+            walk_.set_event(*next);
+            if constexpr (takes_times<Sink>) { sink.time(next->when); }
+            if (next->what == trace::event_type::end) {
+                if (!walk_.proceed(sink)) { return walk_end::missing_code; }
+                walk_.finish(sink);
+                return walk_end::end;
+            }
+        }
+    }
+
     /// With the usual 32 a walker has more than 4 KB.
     static constexpr unsigned events_at_once = 20;
 

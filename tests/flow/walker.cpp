@@ -9,6 +9,7 @@
 #include <support/machine_runs.hpp>
 #include <support/walked.hpp>
 
+#include <algorithm>
 #include <initializer_list>
 #include <map>
 #include <random>
@@ -472,6 +473,23 @@ struct throwing_sink {
         if (--left == 0) { throw 7; }
     }
 };
+/// Counts by runs, and throws at the count with this number.
+struct throwing_counts {
+    static constexpr std::uint32_t not_counted = ~std::uint32_t{0};
+
+    flow::run_table* table;
+    int left;
+    std::uint64_t sums[64] = {};
+
+    void edge(flow::edge const& one) { count(index_of(one), 1); }
+    void gap(flow::gap const&) {}
+    auto runs() const -> flow::run_table* { return table; }
+    auto index_of(flow::edge const& one) const -> std::uint32_t { return one.to % 64; }
+    void count(std::uint32_t index, std::uint64_t times) {
+        if (left > 0 && --left < 2) { throw 7; }  // and at the next one
+        sums[index] += times;
+    }
+};
 struct throwing_code {
     made_code of;
     int left;
@@ -508,6 +526,37 @@ TEST_CASE("an exception of a sink or of a code source leaves run, and next_input
         CHECK(got.gap_count == expected.gap_count);
     }
     CHECK(thrown > 12);
+}
+
+TEST_CASE("an exception of count leaves run, and no count of it reaches the next input") {
+    std::string text = "ON";
+    for (unsigned i = 0; i < 12; ++i) { text += " 06 2d0010 04 2d0010 06 06 2d0010"; }
+    auto const stream = on(text);
+    borrowed_bytes const trace{stream.bytes, stream.size};
+    made_code const code{"90 7400 7402 ffe0 ffe0"};
+    flow::block storage[8];
+    flow::block_cache cache{storage};
+    throwing_counts expected{nullptr, 0};
+    flow::walker walker{trace, code, cache};
+    CHECK(walker.run(expected) == flow::walk_end::end);
+    CHECK(expected.sums[0x1000 % 64] > 10);
+    unsigned thrown = 0;
+    for (unsigned size = 1; size <= 8; size *= 2) {
+        flow::run runs[8];
+        flow::run_table table{runs, size};
+        for (int after = 2; after < 60; ++after) {
+            throwing_counts broken{&table, after};
+            walker.next_input(trace);
+            try {
+                (void)walker.run(broken);
+            } catch (int value) { thrown += value == 7 ? 1 : 0; }
+            throwing_counts whole{&table, 0};
+            walker.next_input(trace);
+            CHECK(walker.run(whole) == flow::walk_end::end);
+            CHECK(std::equal(whole.sums, whole.sums + 64, expected.sums));
+        }
+    }
+    CHECK(thrown > 100);
 }
 #endif
 

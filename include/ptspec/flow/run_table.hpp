@@ -58,7 +58,7 @@ struct alignas(64) run {
 
     run_successor after[2] = {};
     uint64_t next = 0;    ///< the next IP
-    uint32_t times = 0;   ///< how often it was repeated since `run_table::count_all`
+    uint32_t times = 0;   ///< how often it was repeated since it was counted
     uint16_t id = 1;      ///< another one for each run in this place of the table; not 0
     uint8_t effects = 0;  ///< of the following
     static constexpr uint8_t has_returns = 1;  ///< it changes the return stack
@@ -233,6 +233,14 @@ public:
             count(one, sink);
         }
     }
+    /// Forgets the runs that `count_all` would count. There are some only after an exception.
+    constexpr void forget_counts() noexcept {
+        struct nothing {
+            constexpr void count(uint32_t, uint64_t) const noexcept {}
+        };
+        nothing ignored{};
+        count_all(ignored);
+    }
     constexpr void clear() noexcept {
         for (uint32_t i = 0; i < count_; ++i) { runs_[i] = {}; }
         first_listed_ = none;
@@ -291,12 +299,13 @@ private:
     }
     template <class Sink>
     static constexpr void count(run& one, Sink& sink) {
-        if (one.times == 0) { return; }
+        uint64_t const times = one.times;
+        if (times == 0) { return; }
+        one.times = 0;  // first: `count` may throw
         for (unsigned i = 0; i < one.edges; ++i) {
             uint32_t const word = one.words[i];
-            sink.count(word & run::index_mask, uint64_t{one.times} * (word >> run::index_bits));
+            sink.count(word & run::index_mask, times * (word >> run::index_bits));
         }
-        one.times = 0;
     }
 
     run* runs_;

@@ -196,13 +196,14 @@ template <class Sink>
 concept takes_only_edges = takes_edges<Sink> && !takes_instructions<Sink> && !takes_blocks<Sink>;
 /// A sink that counts edges, in any order, each a number of times at once. `runs()` is the table of
 /// runs, or nullptr: then a walker counts the branches of a known run without a walk, at the latest
-/// when `run` returns. The table may be shared by walkers of the same code with the same options,
-/// and by sinks whose `index_of` agrees. A sink with `instruction`, `block` or `stop` does not use
-/// it: these reports need the walk.
+/// when `run` returns. `not_counted` is the index of an edge that does not count. The table may be
+/// shared by walkers of the same code with the same options, and by sinks whose `index_of` agrees.
+/// A sink with `instruction`, `block` or `stop` does not use it: these reports need the walk.
 template <class Sink>
 concept has_runs = requires(Sink& sink, edge const& one) {
     { sink.runs() } -> same_as<run_table*>;
     { sink.index_of(one) } -> same_as<uint32_t>;
+    { Sink::not_counted } -> same_as<uint32_t const&>;
     sink.count(sink.index_of(one), uint64_t{});
 } && (!takes_starts<Sink> || requires(Sink& sink) {
                        { sink.index_of_start(uint64_t{}, uint32_t{}) } -> same_as<uint32_t>;

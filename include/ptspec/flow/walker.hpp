@@ -63,32 +63,25 @@ public:
     /// Where reading continues, in bytes from the start of the trace.
     [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t { return reader_.offset(); }
 
-    /// Walks until the end of the trace or of the chunk, or until code is missing.
+    /// Walks until the end of the trace or of the chunk, or until code is missing. An exception of
+    /// the sink, of the code source or of `count` leaves it; then the counts of runs that were
+    /// repeated are lost.
     template <class Sink>
     constexpr auto run(Sink& sink) -> walk_end {
         (void)detail::sink_members<Sink>{};
         static_assert(flow::sink<Sink>,
                       "a sink has at least one of instruction, block, edge, gap, start, "
                       "stop, time and event");
-        using out = detail::branch_walk<Code, Clock, Sink>;
-        [[maybe_unused]] detail::run_counter<Sink> const counts_at_end{sink};
-        for (;;) {
-            if (!walk_.proceed(sink)) { return walk_end::missing_code; }
-            if (walk_.has_ended) {
-                walk_.finish(sink);
-                return walk_end::end;
-            }
-            trace::event const* const next = reader_.next_after(out{&walk_, &sink});
-            if (next == nullptr) { return walk_end::missing_code; }
-            if (next->what == trace::event_type::need_input) { return walk_end::need_input; }
-            walk_.set_event(*next);
-            if constexpr (takes_times<Sink>) { sink.time(next->when); }
-            if (next->what == trace::event_type::end) {
-                if (!walk_.proceed(sink)) { return walk_end::missing_code; }
-                walk_.finish(sink);
-                return walk_end::end;
+        if constexpr (takes_runs<Sink>) {
+            auto* const runs = sink.runs();
+            if (runs != nullptr) {
+                runs->forget_counts();
+                auto const end = walk(sink);
+                runs->count_all(sink);
+                return end;
             }
         }
+        return walk(sink);
     }
 
     /// The linear address whose page is absent: after `walk_end::missing_code`.
@@ -111,6 +104,28 @@ public:
     [[nodiscard]] constexpr auto clock() const noexcept -> Clock const& { return reader_.clock(); }
 
 private:
+    template <class Sink>
+    constexpr auto walk(Sink& sink) -> walk_end {
+        using out = detail::branch_walk<Code, Clock, Sink>;
+        for (;;) {
+            if (!walk_.proceed(sink)) { return walk_end::missing_code; }
+            if (walk_.has_ended) {
+                walk_.finish(sink);
+                return walk_end::end;
+            }
+            trace::event const* const next = reader_.next_after(out{&walk_, &sink});
+            if (next == nullptr) { return walk_end::missing_code; }
+            if (next->what == trace::event_type::need_input) { return walk_end::need_input; }
+            walk_.set_event(*next);
+            if constexpr (takes_times<Sink>) { sink.time(next->when); }
+            if (next->what == trace::event_type::end) {
+                if (!walk_.proceed(sink)) { return walk_end::missing_code; }
+                walk_.finish(sink);
+                return walk_end::end;
+            }
+        }
+    }
+
     /// With the usual 32 a walker has more than 4 KB.
     static constexpr unsigned events_at_once = 20;
 

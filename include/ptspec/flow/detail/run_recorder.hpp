@@ -30,7 +30,7 @@ public:
 
     constexpr void edge(flow::edge const& one) {
         uint32_t const index = sink_->index_of(one);
-        if (index != Sink::not_counted) { sink_->count(index); }
+        if (index != Sink::not_counted) { sink_->count(index, 1); }
         bool const returns = one.kind == instruction_class::near_return;
         bool const calls = !returns && is_pushing_call(one.kind, one.to, one.after);
         if (count_ == max_edges) {
@@ -135,17 +135,5 @@ constexpr auto start_of(run_key const& key, uint32_t space, Sink& sink) -> run {
     }
     return made;
 }
-
-/// Counts the runs that were repeated when `run` of a walker returns, or a sink throws.
-template <class Sink>
-struct run_counter {
-    Sink& sink;
-
-    constexpr ~run_counter() noexcept(false) {  // a sink may throw
-        if constexpr (takes_runs<Sink>) {
-            if (sink.runs() != nullptr) { sink.runs()->count_all(sink); }
-        }
-    }
-};
 
 }  // namespace ptspec::flow::detail

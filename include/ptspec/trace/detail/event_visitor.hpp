@@ -330,7 +330,7 @@ private:
     /// True if nothing is pending, and there is room for the events of a packet.
     [[nodiscard]] constexpr auto may_add() const -> bool {
         return nothing_pending && state->quirks.bits == 0 &&
-               out.next - state->events.all <= State::max_waiting;
+               out.next <= state->events.all + State::max_waiting;
     }
     /// The event that was written last is pending.
     constexpr void make_last_pending() {
