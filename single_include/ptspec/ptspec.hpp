@@ -18065,13 +18065,19 @@ constexpr auto write_psb_plus(State& s, uint8_t const* bytes, size_t room, uint6
         size_t const row = row_at<Packets>(at, strict);
         unsigned const length = opcode_infos<Packets>.length[row];
         auto const id = opcode_infos<Packets>.kind[row];
-        wide_bits const mask = first_bytes_mask(length);
-        packet::any_packet const any{
-            id, {load_le64(at) & mask.low, load_le64(at + 8) & mask.high}, length};
-        (void)s.clock.add(any);
+        switch (id) {
+            case packet::kind::psb:
+            case packet::kind::psbend: (void)s.clock.add(packet::any_packet::of_kind(id)); break;
+            case packet::kind::tsc: (void)s.clock.add(status.tsc); break;
+            case packet::kind::tma: (void)s.clock.add(status.tma); break;
+            case packet::kind::cbr: (void)s.clock.add(status.cbr); break;
+            case packet::kind::pip: (void)s.clock.add(status.pip); break;
+            default: break;
+        }
         bool const is_end = id == packet::kind::psbend;
         auto const what = is_end ? event_type::psb : type_of(id);
         if (what != event_type::end) {
+            wide_bits const mask = first_bytes_mask(length);
             next->what = what;
             next->enabled = s.binds.state().enabled;
             next->is_status = !is_end;
@@ -18083,7 +18089,7 @@ constexpr auto write_psb_plus(State& s, uint8_t const* bytes, size_t room, uint6
             next->offset = offset + place;
             next->ip = status.has_ip ? status.ip : 0;
             next->to = 0;
-            next->packet = any;
+            next->packet = {id, {load_le64(at) & mask.low, load_le64(at + 8) & mask.high}, length};
             ++next;
         }
         place += length;
