@@ -10,8 +10,9 @@
 /// Throughput is latency-bound: the next packet's start depends on this one's length, and a
 /// misprediction costs about 50 instructions. So one table lookup by the first byte gives the
 /// length, kind and IP form of a packet. Only PAD, TNT and CYC, the most frequent kinds, have a
-/// branch of their own. A run of MTCs is read in a loop, found where the table has no length, so
-/// that other packets need no test: events of a trace with many MTCs take a third less time.
+/// branch of their own. MTC has no length in the table of the loop. So only packets without a
+/// length are compared with MTC, and a run of MTCs is read in a loop of its own: reading the events
+/// of a trace with many MTCs takes a quarter less time.
 namespace ptspec::trace::detail {
 
 /// A packet that the fast path decoded.

@@ -109,9 +109,10 @@ struct written_psb_plus {
     event* next = nullptr;  ///< where the next event is written
 };
 
-/// Binds a whole PSB+ that says no more than the packets before it, and writes its events from
-/// `next` on, of which nothing is pending. Takes no other one, and none that there may be no room
-/// for. See `read_whole_psb_plus`.
+/// Binds a whole PSB+ that reports what the packets before it reported, and writes its events to
+/// `first` and the elements after it. No event is pending before and after the call. Any other PSB+
+/// is not taken. If there may be too little room, reading stops before the PSB+. See
+/// `read_whole_psb_plus`.
 ///
 /// noinline: for the reason given at `bind_after`.
 template <class Packets, class State>
