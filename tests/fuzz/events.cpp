@@ -90,11 +90,18 @@ void check_chunks(setting const& how, std::vector<event> const& whole) {
 /// decrease, if the clock is monotonic.
 void check_times(setting const& how, std::vector<event> const& whole) {
     std::vector<event const*> in_order;
+    event const* async = nullptr;  // the last one, if only its PIP, VMCS and MODE.Exec followed
     for (event const& one : whole) {
         require(one.when.earliest <= one.when.latest, "the bounds are in order");
-        bool const has_other_time = one.is_status || one.what == event_type::end ||
-                                    one.what == event_type::async_branch ||
-                                    one.what == event_type::async_disabled ||
+        bool const is_async = one.what == event_type::async_branch ||
+                              one.what == event_type::async_disabled;
+        bool const may_be_part = one.what == event_type::paging || one.what == event_type::vmcs ||
+                                 one.what == event_type::exec_mode;
+        // A part of a compound event has the time of the TIP that ends it.
+        bool const is_part = async != nullptr && may_be_part && one.when == async->when;
+        async = is_async ? &one : is_part ? async : nullptr;
+        bool const has_other_time = one.is_status || one.what == event_type::end || is_async ||
+                                    is_part ||
                                     (one.what == event_type::damage && one.packet.length() == 0);
         if (!has_other_time) { in_order.push_back(&one); }
         if (how.how.monotonic || one.what == event_type::end) { continue; }
