@@ -31801,9 +31801,9 @@ struct sink_members {
                   "the event of a sink is `void event(ptspec::trace::event const&)`");
     static_assert(has_runs<Sink> || !has_member<Sink, runs_name>,
                   "a sink with `auto runs() -> ptspec::flow::run_table*` has also `auto "
-                  "index_of(ptspec::flow::edge const&) -> uint32_t`, `void count(uint32_t index, "
-                  "uint64_t times)` and, if it takes starts, `auto index_of_start(uint64_t ip, "
-                  "uint32_t space) -> uint32_t`");
+                  "index_of(ptspec::flow::edge const&) -> uint32_t`, `static constexpr uint32_t "
+                  "not_counted`, `void count(uint32_t index, uint64_t times)` and, if it takes "
+                  "starts, `auto index_of_start(uint64_t ip, uint32_t space) -> uint32_t`");
     static_assert(takes_gaps<Sink> || ignores<Sink, gap_name>,
                   "a sink has `void gap(ptspec::flow::gap const&)`, which receives what is not "
                   "known; if it needs none: `using ignores_gaps = SINK;`, where SINK is the class "

@@ -258,6 +258,23 @@ struct sink : flow::coverage {
 auto walked(sink& to, flow::code_span code, borrowed_bytes trace) { return walk(to, code, trace); }
 }  // namespace sink_with_wrong_runs
 
+namespace sink_with_runs_without_not_counted {
+/// An index may be that of an edge that does not count; the walker must recognize it.
+// expect: a sink with `auto runs() -> ptspec::flow::run_table*` has also `auto index_of
+struct sink {
+    using ignores_gaps = sink;
+#ifndef SHOULD_FAIL
+    static constexpr std::uint32_t not_counted = ~std::uint32_t{0};
+#endif
+    void edge(flow::edge const&) {}
+    auto runs() -> flow::run_table* { return nullptr; }
+    auto index_of(flow::edge const&) -> std::uint32_t { return 0; }
+    void count(std::uint32_t, std::uint64_t) {}
+};
+
+auto walked(sink& to, flow::code_span code, borrowed_bytes trace) { return walk(to, code, trace); }
+}  // namespace sink_with_runs_without_not_counted
+
 namespace sink_of_calls_with_wrong_function_at {
 /// The start of a function is an address; 0 where there is none.
 // expect: the function_at of a sink is `auto function_at(uint64_t) -> ptspec::flow::function`
