@@ -34307,12 +34307,12 @@ private:
         return walked::branch;
     }
     template <takes_runs Sink>
-    [[nodiscard]] constexpr auto has_runs(Sink const& sink) const noexcept -> bool {
+    [[nodiscard]] constexpr auto has_runs(Sink& sink) const -> bool {
         return sink.runs() != nullptr && !has_paging_ && options_.has_tnt;
     }
     /// True if the branches that are left may be those of a run.
     template <takes_runs Sink>
-    [[nodiscard]] constexpr auto may_repeat(Sink const& sink) const noexcept -> bool {
+    [[nodiscard]] constexpr auto may_repeat(Sink& sink) const -> bool {
         return has_runs(sink) && is_known() && left_.count <= run_key::max_branches;
     }
     /// Walks over the branches that are left, up to and including the branch of the packet that
