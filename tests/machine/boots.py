@@ -47,7 +47,14 @@ def is_there(pid):
         return False
 
 
+def default_signals():
+    """Background jobs of a shell ignore SIGINT, children of nohup SIGHUP, and their children."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def own_terminal():
+    default_signals()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
@@ -178,7 +185,7 @@ line" copy
         started = subprocess.Popen(
             [MACHINE, "run", *arguments], cwd=self.folder, stdout=slave, stderr=slave,
             stdin=slave if terminal else subprocess.DEVNULL, start_new_session=True,
-            preexec_fn=own_terminal if terminal else None)
+            preexec_fn=own_terminal if terminal else default_signals)
         self.addCleanup(os.close, master)
         self.addCleanup(os.close, slave)
         return started, master, slave
