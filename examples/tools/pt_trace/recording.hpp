@@ -144,7 +144,8 @@ public:
             waits.push_back({one->has_ended ? -1 : one->event.descriptor(), POLLIN, 0});
         }
         waits.push_back({other, POLLIN, 0});
-        (void)::poll(waits.data(), waits.size(), ms);
+        (void)::poll(waits.data(), waits.size(), poll_time_.next(is_stopped_, ms));
+        is_stopped_ = false;
         if (round_tsc_ == 0) { round_tsc_ = __builtin_ia32_rdtsc(); }
         bool is_any = false;
         for (std::size_t i = 0; i < events_.size(); ++i) {
@@ -258,6 +259,7 @@ private:
         write_records(*of.processes, to);
         if (of.records) { write_records(*of.records, to); }
         if (of.areas && of.areas->read(to).is_stopped && is_enabled_) {
+            is_stopped_ = true;
             all_.not_enabled += of.event.enable() ? 0U : 1U;
         }
     }
@@ -307,7 +309,9 @@ private:
 
     bool is_per_cpu_;
     bool is_system_wide_;
-    bool is_enabled_ = true;  ///< also at the exec
+    bool is_enabled_ = true;   ///< also at the exec
+    bool is_stopped_ = false;  ///< an event, as `areas_read::is_stopped`
+    perf_event::poll_time poll_time_{};
     perf_data::perf_event_attr attr_{};
     perf_data::perf_event_attr side_band_{};
     std::vector<std::unique_ptr<traced_event>> events_{};

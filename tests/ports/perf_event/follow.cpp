@@ -83,3 +83,18 @@ TEST_CASE("records of a program come while it runs, and nothing stays open") {
     }
     CHECK(resources() == before);
 }
+
+TEST_CASE("an enable that came too early is repeated soon, and less often while nothing comes") {
+    auto const times = [](int longest) {
+        std::vector<int> made;
+        poll_time time;
+        made.push_back(time.next(false, longest));
+        for (int i = 0; i < 12; ++i) { made.push_back(time.next(true, longest)); }
+        made.push_back(time.next(false, longest));
+        made.push_back(time.next(true, longest));
+        return made;
+    };
+    CHECK(times(-1) == std::vector{-1, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000, 1000, -1, 1});
+    CHECK(times(100) == std::vector{100, 1, 2, 4, 8, 16, 32, 64, 100, 100, 100, 100, 100, 100, 1});
+    CHECK(times(0) == std::vector<int>(15, 0));
+}

@@ -49,6 +49,23 @@ struct [[nodiscard]] areas_read {
     bool is_stopped = false;
 };
 
+/// How long poll(2) may wait. An `enable` that came too early is repeated after 1 ms, then after
+/// twice as long each time, up to a second: the thread may also sleep.
+struct poll_time {
+    int after_stop = 1;
+
+    /// In milliseconds, at most `longest`, which is negative if there is no limit.
+    [[nodiscard]] constexpr auto next(bool is_stopped, int longest) noexcept -> int {
+        if (!is_stopped) {
+            after_stop = 1;
+            return longest;
+        }
+        int const now = after_stop;
+        after_stop = now < 500 ? now * 2 : 1000;
+        return longest < 0 || now < longest ? now : longest;
+    }
+};
+
 /// Reads the two areas of an event, but not those of a snapshot. Nothing is copied, except a record
 /// that the end of its area cuts.
 ///

@@ -17,14 +17,17 @@ namespace ptspec::ports::perf_event {
 template <takes_areas Sink, class Continues>
 auto follow(perf_trace& from, area_reader& areas, Sink& to, Continues const& continues,
             int ms = 100) -> trace_result {
+    poll_time time;
+    bool is_stopped = false;
     for (;;) {
         pollfd wait{from.descriptor(), POLLIN, 0};
-        int const done = ::poll(&wait, 1, ms);
+        int const done = ::poll(&wait, 1, time.next(is_stopped, ms));
         if (done < 0 && errno != EINTR) { return {failure::other, errno}; }
         bool const has_ended = done > 0 && (wait.revents & (POLLHUP | POLLERR)) != 0;
         auto const found = areas.read(to);
         if (has_ended || !continues()) { return {}; }
-        if (found.is_stopped) {
+        is_stopped = found.is_stopped;
+        if (is_stopped) {
             auto const enabled = from.enable();
             if (!enabled) { return enabled; }
         }
