@@ -100,15 +100,14 @@ struct class_rows {
     };
 };
 
+/// `opcode_form::bytes` by `immediate`.
+inline constexpr uint8_t immediate_bytes[][3] = {
+    {0, 0, 0}, {1, 1, 1}, {2, 2, 2}, {3, 3, 3}, {4, 4, 4}, {4, 2, 4}, {4, 2, 8},
+    {8, 8, 8}, {0, 0, 0}, {1, 1, 1}, {4, 4, 4}, {0, 0, 0}, {0, 0, 0}};
+
 /// Sets the members for `decode_common`, of a defined opcode.
 constexpr auto with_bytes(opcode_form form) noexcept -> opcode_form {
-    struct sizes {
-        uint8_t bytes[3];
-    };
-    constexpr sizes by_rest[] = {{{0, 0, 0}}, {{1, 1, 1}}, {{2, 2, 2}}, {{3, 3, 3}}, {{4, 4, 4}},
-                                 {{4, 2, 4}}, {{4, 2, 8}}, {{8, 8, 8}}, {{0, 0, 0}}, {{1, 1, 1}},
-                                 {{4, 4, 4}}, {{0, 0, 0}}, {{0, 0, 0}}};
-    for (unsigned i = 0; i < 3; ++i) { form.bytes[i] = by_rest[underlying(form.rest)].bytes[i]; }
+    for (unsigned i = 0; i < 3; ++i) { form.bytes[i] = immediate_bytes[underlying(form.rest)][i]; }
     form.has_displacement = form.rest == immediate::relative_8 || form.rest == immediate::relative;
     bool const is_other = form.rest == immediate::address || form.rest == immediate::pointer ||
                           form.rest == immediate::test_8 || form.rest == immediate::test;
