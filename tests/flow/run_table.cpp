@@ -34,6 +34,12 @@ constexpr auto made(run_key const& key, uint32_t index) noexcept -> run {
     (void)one.add(index, true);
     return one;
 }
+/// Stores a run that the table does not have, if need be in place of another one.
+constexpr auto store(run_table& table, run const& one, sums& replaced) -> run& {
+    run* place = table.find_or_place(one.key).place;
+    if (place == nullptr) { place = table.find_or_place(one.key).place; }
+    return table.insert(*place, one, replaced);
+}
 
 }  // namespace
 
@@ -94,7 +100,7 @@ TEST_CASE("a run is found by its key, in a table of any size") {
             run_table table{storage, value(size)};
             sums none;
             for (uint64_t from = 0x1000; from < 0x1010; ++from) {
-                run& kept = table.insert(made(key_of(from), 0), none);
+                run& kept = store(table, made(key_of(from), 0), none);
                 if (table.find(key_of(from)) != &kept) { return false; }
                 if (table.find(key_of(from + 0x100)) != nullptr) { return false; }
             }
@@ -104,13 +110,77 @@ TEST_CASE("a run is found by its key, in a table of any size") {
     });
 }
 
+TEST_CASE("a long run is cut into its first 12 branches, and what is left after them") {
+    CHECK_TWICE([](auto value) {
+        using packet::marked_branches;
+        for (unsigned count = 0; count <= run_key::max_branches; ++count) {
+            uint64_t const bits = 0xA5C3'96F0'7E81'D24B & low_bits(count);
+            run_key const whole{value(uint64_t{0x1000}), 0x2000, marked_branches::of({count, bits}),
+                                24U | underlying(run_end::tip)};
+            if (whole.is_long() != (count > 12)) { return false; }
+            for (unsigned taken = 0; taken <= count; ++taken) {
+                unsigned const left = count - taken;
+                run_key const rest{0x3000, 0x2000, marked_branches::of({left, bits}), whole.place};
+                if (whole.after(taken, 0x3000) != rest) { return false; }
+            }
+            if (count <= 12) { continue; }
+            run_key const start{0x1000, 0, marked_branches::of({12, bits >> (count - 12)}),
+                                24U | underlying(run_end::none)};
+            if (whole.start() != start) { return false; }
+        }
+        return true;
+    });
+}
+
+TEST_CASE("where no place is free, a run is stored the second time that it is asked for") {
+    CHECK_TWICE([](auto value) {
+        run storage[3] = {};
+        run_table table{storage, value(size_t{3})};
+        sums none;
+        bool good = true;
+        for (uint64_t from = 0x1000; from < 0x1003; ++from) {
+            auto const free = table.find_or_place(key_of(from));
+            good = good && free.known == nullptr && free.place->key.branches == 0;
+            run const& kept = table.insert(*free.place, made(key_of(from), 0), none);
+            auto const again = table.find_or_place(key_of(from));
+            good = good && again.known == &kept && again.place == nullptr;
+        }
+        auto const place_of = [&](run_key const& key) { return table.find_or_place(key).place; };
+        auto const one = key_of(0x5000);
+        auto const other = key_of(0x6000);
+        run_key const longer{0x5000, 0x6000, uint64_t{1} << 13, underlying(run_end::tip)};
+        good = good && place_of(longer) == nullptr && place_of(longer) == nullptr &&
+               place_of(one) == nullptr && place_of(other) == nullptr;
+        for (uint64_t from = 0x1000; from < 0x1003; ++from) {
+            good = good && table.find(key_of(from)) != nullptr;
+        }
+        run* const place = place_of(one);
+        good = good && place != nullptr &&
+               &table.insert(*place, made(one, 0), none) == table.find(one);
+        // Only the other one is still asked for.
+        return good && place_of(key_of(0x7000)) == nullptr && place_of(other) != nullptr;
+    });
+}
+
+TEST_CASE("a run is known only if it fits, and then has a place of its own") {
+    CHECK_TWICE([](auto value) {
+        run storage[2] = {};
+        run_table table{storage};
+        sums none;
+        auto const key = key_of(value(uint64_t{0x1000}));
+        run& kept = store(table, made(key, 0), none);
+        auto const got = table.find_or_place(key, [&](run const& one) { return &one != &kept; });
+        return got.known == nullptr && got.place != nullptr && got.place != &kept;
+    });
+}
+
 TEST_CASE("a new table is empty, also in storage that another one used") {
     CHECK_TWICE([](auto value) {
         run storage[4] = {};
         auto const key = key_of(value(uint64_t{0x1000}));
         sums none;
         run_table first{storage};
-        first.repeat(first.insert(made(key, 1), none));
+        first.repeat(store(first, made(key, 1), none));
         bool const was_there = first.find(key) != nullptr;
         run_table second{storage};
         second.count_all(none);
@@ -123,10 +193,10 @@ TEST_CASE("edges count for each time that their run was repeated, also after it 
         run storage[1] = {};
         run_table table{storage};
         sums found;
-        run* one = &table.insert(made(key_of(0x1000), 1), found);
+        run* one = &store(table, made(key_of(0x1000), 1), found);
         for (int i = 0; i < value(5); ++i) { table.repeat(*one); }
         bool good = found.of[1] == 0;
-        one = &table.insert(made(key_of(0x2000), 2), found);
+        one = &store(table, made(key_of(0x2000), 2), found);
         good = good && found.of[1] == 10 && table.find(key_of(0x1000)) == nullptr;
         table.repeat(*one);
         table.count_all(found);
@@ -144,7 +214,7 @@ TEST_CASE("edges are counted before a run can have been repeated 2^32 times: eac
         run storage[1] = {};
         run_table table{storage};
         sums found;
-        run& one = table.insert(made(key_of(0x1000), 1), found);
+        run& one = store(table, made(key_of(0x1000), 1), found);
         table.repeat(one);
         table.add_bytes(value(run_table::max_bytes - 1), found);
         bool const waits = found.of[1] == 0;
@@ -162,9 +232,9 @@ TEST_CASE("a successor is found by the bytes of its packets, as long as it is in
         run storage[3] = {};
         run_table table{storage};
         sums none;
-        run& first = table.insert(made(key_of(0x1000), 0), none);
-        run& second = table.insert(made(key_of(0x2000), 0), none);
-        run& third = table.insert(made(key_of(0x3000), 0), none);
+        run& first = store(table, made(key_of(0x1000), 0), none);
+        run& second = store(table, made(key_of(0x2000), 0), none);
+        run& third = store(table, made(key_of(0x3000), 0), none);
         auto const after_first = [&](wide_bits bytes) -> run* {
             auto const* const found = table.find_after(first, bytes);
             return found == nullptr ? nullptr : table.find(*found);
@@ -186,7 +256,7 @@ TEST_CASE("a successor is found by the bytes of its packets, as long as it is in
                after_first({0xFF01, 9}) == &second;
         // A run that was replaced is not found.
         for (uint64_t from = 0x4000; table.find(key_of(0x3000)) != nullptr; ++from) {
-            (void)table.insert(made(key_of(from), 0), none);
+            (void)store(table, made(key_of(from), 0), none);
         }
         return good && after_first({0x8877'6655'4433'2212, 0xAA99}) == nullptr;
     });
@@ -196,15 +266,15 @@ TEST_CASE("a successor is not found by the number of another run, however many a
     run storage[2] = {};
     run_table table{storage};
     sums none;
-    run* first = &table.insert(made(key_of(0x1000), 0), none);
-    run* const second = &table.insert(made(key_of(0x2000), 0), none);
+    run* first = &store(table, made(key_of(0x1000), 0), none);
+    run* const second = &store(table, made(key_of(0x2000), 0), none);
     table.add_after(*first, *second, {0x11, 0}, 1);
     auto const id = second->id;
     auto const successor = *table.find_after(*first, {0x11, 0});
     // All numbers of the place are used.
     unsigned stored = 0;
     for (uint64_t from = 0x3000; stored == 0 || second->id != id; ++from) {
-        if (&table.insert(made(key_of(from), 0), none) == second) { ++stored; }
+        if (&store(table, made(key_of(from), 0), none) == second) { ++stored; }
         REQUIRE(stored <= 0x10000);
     }
     CHECK(stored == 0xFFFF);

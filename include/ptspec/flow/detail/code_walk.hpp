@@ -143,7 +143,8 @@ public:
     constexpr auto add_branches(packet::branches more, Sink& sink) -> bool {
         if (!is_known()) { return true; }
         if constexpr (merges_tnts<Sink, Code>) {
-            if (left_.count + more.count > run_key::max_branches && !walk_branches(sink)) {
+            if (left_.count + more.count > packet::marked_branches::max_count &&
+                !walk_branches(sink)) {
                 later_ = more;
                 return false;
             }
@@ -274,7 +275,7 @@ public:
     constexpr auto read_runs(uint8_t const* bytes, size_t room, uint64_t offset, uint64_t last_ip,
                              Binds& binds, Sink& sink) -> trace::skipped_packets {
         bool const is_plain = gap_.why == gap_reason::none && !has_target_ && later_.count == 0 &&
-                              left_.count <= run_key::max_branches;
+                              left_.count <= packet::marked_branches::max_count;
         bool const may_read = is_off() ? has_runs(sink) : may_repeat(sink) && binds.takes_branches;
         if (!is_plain || !may_read) { return {}; }
         return detail::read_runs<packet::all>(*this, binds, sink, bytes, room, offset, last_ip);
@@ -298,15 +299,21 @@ public:
     constexpr void start_run(run_key const& key, Sink& sink) {
         if constexpr (takes_starts<Sink>) { sink.start(key.to, space_); }
         auto const made = start_of(key, space_, sink);
-        if (!made.is_part) { (void)sink.runs()->insert(made, sink); }
+        run* const place = made.is_part ? nullptr : sink.runs()->find_or_place(key).place;
+        if (place != nullptr) { (void)sink.runs()->insert(*place, made, sink); }
     }
     constexpr void apply_returns(run_log& waiting) noexcept {
         if (waiting.clears) {
             returns_.clear();
             lost_calls_ = waiting.clears = false;
         }
-        for (unsigned i = 0; i < waiting.count; ++i) { apply_returns(*waiting.runs[i]); }
+        for (unsigned i = 0; i < waiting.count; ++i) {
+            detail::apply_returns(*waiting.runs[i], returns_, options_, width_);
+        }
         waiting.count = 0;
+    }
+    [[nodiscard]] constexpr auto takes_returns(run const& one) const noexcept -> bool {
+        return detail::takes_returns(one, returns_, options_, width_);
     }
     /// Walks over a run from a position. `offset` is that of the packet that ends it.
     ///
@@ -450,7 +457,7 @@ private:
     /// True if the branches that are left may be those of a run.
     template <takes_runs Sink>
     [[nodiscard]] constexpr auto may_repeat(Sink& sink) const -> bool {
-        return has_runs(sink) && is_known() && left_.count <= run_key::max_branches;
+        return has_runs(sink) && is_known() && left_.count <= packet::marked_branches::max_count;
     }
     /// Walks over the branches that are left, up to and including the branch of the packet that
     /// ends the run. Repeats the run, or parts of it, and records it. `waits` and `lost`: the
@@ -461,66 +468,63 @@ private:
     PTSPEC_ATTRIBUTE(noinline)
     constexpr auto walk_run(run_end end, uint64_t to, Sink& sink) -> walked {
         auto& runs = *sink.runs();
+        auto const find = [&](run_key const& key) {
+            return runs.find_or_place(key, [&](run const& one) { return takes_returns(one); });
+        };
+        bool is_cut = false;
         for (;;) {
             if (end == run_end::none && left_.count == 0) { return walked::branch; }
-            run_key const key{ip_, to, packet::marked_branches::of(left_),
-                              place_in(runs) | underlying(end)};
-            run* const known = runs.find(key, [&](run const& one) { return takes_returns(one); });
-            if (known == nullptr) { return record_run(key, sink); }
-            runs.repeat(*known);
-            apply_returns(*known);
-            ip_ = known->next;
-            slot_ = no_slot;
-            left_.count -= known->taken;
-            if (!known->is_part) { return walked::branch; }
-        }
-    }
-    /// True if the compressed RETs of a run take these return addresses.
-    [[nodiscard]] constexpr auto takes_returns(run const& one) const noexcept -> bool {
-        if (one.takes == 0) { return true; }
-        if (returns_.size_after(one.depth) < one.takes) { return false; }
-        for (unsigned i = 0; i < one.takes; ++i) {
-            uint64_t const entry = returns_[returns_.size() - 1 - i];
-            if (options_.ips.popped(entry, width_) != one.address(i)) { return false; }
-        }
-        return true;
-    }
-    constexpr void apply_returns(run const& known) noexcept {
-        if ((known.effects & run::has_returns) == 0) { return; }
-        returns_.replace(known.takes, known.pushes, known.depth,
-                         [&](unsigned i) { return known.address(known.takes + i); });
-        if (options_.on_ret_mismatch == trace::ret_mismatch::pop) {
-            returns_.drop(known.pops ? 1 : 0);
-        } else if (known.pops) {
-            (void)returns_.pop(known.key.to, trace::popped_bits(width_), options_.on_ret_mismatch);
-        }
-    }
-    /// Walks over a run, and records as much of it as has room.
-    template <takes_runs Sink>
-    constexpr auto record_run(run_key const& key, Sink& sink) -> walked {
-        run_recorder<Sink> here{sink};
-        while (left_.count != 0) {
-            auto const next = walk_branch(here);
-            if (next != walked::branch) {
-                keep_run(here.made(key, 0), sink);
-                return next;
+            run_key key{ip_, to, packet::marked_branches::of(left_),
+                        place_in(runs) | underlying(end)};
+            bool const is_long = key.is_long();
+            unsigned rest = 0;
+            auto got = is_cut && is_long ? run_lookup{} : find(key);
+            if (got.known == nullptr && got.place == nullptr && is_long) {
+                is_cut = true;
+                key = key.start();
+                rest = left_.count - run_key::short_branches;
+                got = find(key);
             }
-            here.end_branch(ip_);
+            if (got.known == nullptr) {
+                auto const next = got.place != nullptr ? record(key, rest, got.place, sink)
+                                                       : walk_over(key, rest, sink, [] {});
+                if (next != walked::branch || rest == 0) { return next; }
+                continue;
+            }
+            run& known = *got.known;
+            runs.repeat(known);
+            detail::apply_returns(known, returns_, options_, width_);
+            ip_ = known.next;
+            slot_ = no_slot;
+            left_.count -= known.taken;
+            if (!known.is_part && rest == 0) { return walked::branch; }
+        }
+    }
+    /// Walks over the branches of a run, after which `rest` are left, and over that of the packet
+    /// that ends it. Calls `walked_one` after each of the first.
+    template <class Out, class WalkedOne>
+    constexpr auto walk_over(run_key const& key, unsigned rest, Out& out,
+                             WalkedOne const& walked_one) -> walked {
+        while (left_.count > rest) {
+            auto const next = walk_branch(out);
+            if (next != walked::branch) { return next; }
+            walked_one();
         }
         auto const end = key.end();
-        if (end != run_end::none) {
-            bool const is_done = end == run_end::tip
-                                     ? walk_target(true, key.to, here)
-                                     : walk_to_end(end == run_end::tip_pgd_out, key.to, here);
-            if (!is_done) { return walked::missing; }
-            if (!is_known()) { return walked::lost; }
-        }
-        keep_run(here.made(key, ip_), sink);
-        return walked::branch;
+        if (end == run_end::none) { return walked::branch; }
+        bool const is_done = end == run_end::tip
+                                 ? walk_target(true, key.to, out)
+                                 : walk_to_end(end == run_end::tip_pgd_out, key.to, out);
+        if (!is_done) { return walked::missing; }
+        return is_known() ? walked::branch : walked::lost;
     }
+    /// The same, and stores the run.
     template <takes_runs Sink>
-    constexpr void keep_run(run const& made, Sink& sink) {
-        if (!made.is_part || made.taken != 0) { (void)sink.runs()->insert(made, sink); }
+    constexpr auto record(run_key const& key, unsigned rest, run* place, Sink& sink) -> walked {
+        run_recorder<Sink> here{sink};
+        auto const next = walk_over(key, rest, here, [&] { here.end_branch(ip_); });
+        here.store(key, next == walked::branch, ip_, place);
+        return next;
     }
     constexpr auto lose_at(gap_reason why) noexcept -> walked {
         (void)lose(why);

@@ -26,6 +26,32 @@ struct run_log {
     bool clears = false;  ///< the return stack is cleared before these runs
 };
 
+/// True if the compressed RETs of a run take these return addresses.
+template <class Returns, class Options>
+constexpr auto takes_returns(run const& one, Returns const& returns, Options const& options,
+                             code_width width) noexcept -> bool {
+    if (one.takes == 0) { return true; }
+    if (returns.size_after(one.depth) < one.takes) { return false; }
+    for (unsigned i = 0; i < one.takes; ++i) {
+        uint64_t const entry = returns[returns.size() - 1 - i];
+        if (options.ips.popped(entry, width) != one.address(i)) { return false; }
+    }
+    return true;
+}
+/// Changes the return stack as a run does.
+template <class Returns, class Options>
+constexpr void apply_returns(run const& one, Returns& returns, Options const& options,
+                             code_width width) noexcept {
+    if ((one.effects & run::has_returns) == 0) { return; }
+    returns.replace(one.takes, one.pushes, one.depth,
+                    [&](unsigned i) { return one.address(one.takes + i); });
+    if (options.on_ret_mismatch == trace::ret_mismatch::pop) {
+        returns.drop(one.pops ? 1 : 0);
+    } else if (one.pops) {
+        (void)returns.pop(one.key.to, trace::popped_bits(width), options.on_ret_mismatch);
+    }
+}
+
 /// The end of a run, by the packet that follows its branches.
 constexpr auto end_of(packet::kind what) noexcept -> run_end {
     return what == packet::kind::tip       ? run_end::tip
@@ -79,6 +105,16 @@ constexpr auto read_runs(Walk& walk, Binds& binds, Sink& sink, uint8_t const* co
         waiting.count = 0;
         waiting.clears = true;
     };
+    // True if a run was executed, whose compressed RETs may take return addresses of before.
+    auto const is_right = [&](run const& known) -> bool {
+        if ((known.effects & run::has_takes) == 0) [[likely]] { return true; }
+        walk.apply_returns(waiting);
+        return walk.takes_returns(known);
+    };
+    auto const find = [&](run_key const& key) -> run* {
+        run* const known = runs.find(key);
+        return known == nullptr || is_right(*known) ? known : runs.find(key, is_right);
+    };
     // The runs that followed the one before another time.
     auto const follow = [&]() {
         run const* last_target = nullptr;
@@ -86,7 +122,7 @@ constexpr auto read_runs(Walk& walk, Binds& binds, Sink& sink, uint8_t const* co
         while (at < end) {
             run_successor const* const next = runs.find_after(*previous, wide_at(at));
             run* const known = next != nullptr ? runs.find(*next) : nullptr;
-            if (known == nullptr) { break; }
+            if (known == nullptr || !is_right(*known)) { break; }
             at += next->size;
             repeat(*known);
             previous = known;
@@ -116,16 +152,22 @@ constexpr auto read_runs(Walk& walk, Binds& binds, Sink& sink, uint8_t const* co
         run* before = got.has_times ? nullptr : previous;
         uint16_t const before_id = before != nullptr ? before->id : uint16_t{0};
         run_key key{starts ? 0 : from, got.ip, starts ? 1 : branches, place | underlying(how)};
-        run* known = runs.find(key);
-        while (known != nullptr && known->is_part && known->takes == 0) {
+        run* known = find(key);
+        bool is_cut = false;  // into short runs
+        while (known == nullptr ? key.is_long() : known->is_part) {
+            if (known == nullptr) {
+                is_cut = true;
+                known = find(key.start());
+                if (known == nullptr) { break; }
+            }
             repeat(*known);
-            unsigned const left = highest_bit(branches) - known->taken;
-            from = key.from = known->next;
-            branches = key.branches = uint64_t{1} << left | (branches & low_bits(left));
-            known = runs.find(key);
+            key = key.after(known->taken, known->next);
+            from = key.from;
+            branches = key.branches;
+            known = is_cut && key.is_long() ? nullptr : find(key);
             before = nullptr;
         }
-        if (known != nullptr && known->takes == 0) {
+        if (known != nullptr) {
             repeat(*known);
             from = known->next;
         } else {
@@ -133,7 +175,7 @@ constexpr auto read_runs(Walk& walk, Binds& binds, Sink& sink, uint8_t const* co
                 walk.start_run(key, sink);
                 from = key.to;
             } else {
-                auto const after = walk.walk_run(here(), how, key.to, offset_of(at), waiting, sink);
+                auto const after = walk.walk_run(here(), how, got.ip, offset_of(at), waiting, sink);
                 has_stopped = after.has_stopped;
                 if (has_stopped) { break; }
                 from = after.ip;
@@ -155,11 +197,11 @@ constexpr auto read_runs(Walk& walk, Binds& binds, Sink& sink, uint8_t const* co
         }
         previous = known;
         branches = how == run_end::tip_pgd_out ? off : 1;
-        if (how != run_end::none) { last_ip = key.to; }
+        if (how != run_end::none) { last_ip = got.ip; }
         if (starts || branches == off) { clear_returns(); }
         if (branches == off) {
             has_ended = true;
-            ended_at = key.to;
+            ended_at = got.ip;
         }
     }
     if (!has_stopped) {

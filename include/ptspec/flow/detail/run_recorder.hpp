@@ -44,34 +44,39 @@ public:
         if (!is_whole_) { return; }
         ends_[branches_++] = {next, static_cast<uint8_t>(count_)};
     }
-    /// The run with this key. `next` is the IP after its last branch, if no packet ends it. A part
-    /// of the run, of `taken` branches, perhaps none, if fewer were walked or have room.
-    [[nodiscard]] constexpr auto made(run_key const& key, uint64_t next) const noexcept -> run {
-        run all{};
-        unsigned taken = branches_;
-        bool const merges = count_ > most_unmerged;
-        unsigned const fitting = fill(all, count_, merges);
-        bool const is_whole = is_whole_ && fitting == count_ && taken == highest_bit(key.branches);
-        if (is_whole) {
-            all.next = key.end() == run_end::none ? next : key.to;
-        } else {
-            while (taken != 0 && ends_[taken - 1].edges > fitting) { --taken; }
-            all = {};
-            if (taken != 0) {
-                (void)fill(all, ends_[taken - 1].edges, merges);
-                all.next = ends_[taken - 1].next;
+    /// Stores the run with this key at a place of the table, or as much of it as was walked.
+    /// `is_whole`: all was walked, and `next` is the IP after it. A run that has no room for all
+    /// becomes several parts, each with the key of the branches that are left.
+    constexpr void store(run_key key, bool is_whole, uint64_t next, run* place) const {
+        if (!is_whole && branches_ == highest_bit(key.branches)) { return; }
+        bool const has_end = is_whole && is_whole_;
+        auto& runs = *sink_->runs();
+        unsigned at = 0;  // of the branches
+        for (;;) {
+            run made{};
+            made.key = key;
+            int level = 0;
+            unsigned const first = at;
+            bool const ends = has_end && add(made, level, edges_before(at), count_);
+            if (ends) {
+                at = branches_;
+            } else {
+                made = {};
+                made.key = key;
+                level = 0;
+                while (at != branches_ && add_branch(made, level, at)) { ++at; }
             }
+            if (at == first && !ends) { return; }
+            made.taken = static_cast<uint8_t>(at - first);
+            made.is_part = !ends;
+            made.next = !ends ? ends_[at - 1].next : key.end() == run_end::none ? next : key.to;
+            made.effects = effects_of(made);
+            if (place != nullptr) { (void)runs.insert(*place, made, *sink_); }
+            if (ends || (at == branches_ && !has_end)) { return; }
+            key = key.after(at - first, made.next);
+            // It is nullptr also if another run has the same part.
+            place = runs.find_or_place(key).place;
         }
-        all.key = key;
-        all.taken = static_cast<uint8_t>(taken);
-        all.is_part = !is_whole;
-        bool const has_returns = all.pops || all.pushes != 0 || all.takes != 0 || all.depth != 0;
-        bool const has_target = is_whole && key.end() != run_end::none;
-        bool const ends = is_whole && key.end() == run_end::tip_pgd_out;
-        all.effects = static_cast<uint8_t>((has_returns ? run::has_returns : 0U) |
-                                           (has_target ? run::has_target : 0U) |
-                                           (ends ? run::ends | run::clears : 0U));
-        return all;
     }
 
 private:
@@ -85,33 +90,62 @@ private:
         bool returns;
         bool calls;
     };
-    struct end {
+    struct branch_end {
         uint64_t next;
         uint8_t edges;
     };
 
-    /// Adds the first `count` edges to a run. Returns how many had room.
-    constexpr auto fill(run& all, unsigned count, bool merges) const noexcept -> unsigned {
-        unsigned const walked = branches_ == 0 ? 0 : ends_[branches_ - 1].edges;
-        int level = 0;
-        for (unsigned i = 0; i < count; ++i) {
+    [[nodiscard]] static constexpr auto effects_of(run const& made) noexcept -> uint8_t {
+        bool const has_returns = made.pops || made.pushes != 0 || made.takes != 0 ||
+                                 made.depth != 0;
+        bool const has_target = !made.is_part && made.key.end() != run_end::none;
+        bool const ends = !made.is_part && made.key.end() == run_end::tip_pgd_out;
+        return static_cast<uint8_t>(
+            (has_returns ? run::has_returns : 0U) | (made.takes != 0 ? run::has_takes : 0U) |
+            (has_target ? run::has_target : 0U) | (ends ? run::ends | run::clears : 0U));
+    }
+    [[nodiscard]] constexpr auto edges_before(unsigned branch) const noexcept -> unsigned {
+        return branch == 0 ? 0 : ends_[branch - 1].edges;
+    }
+    /// Adds the edges of a branch to a run. Returns false, and changes nothing, if they have no
+    /// room.
+    [[nodiscard]] constexpr auto add_branch(run& made, int& level, unsigned branch) const noexcept
+        -> bool {
+        unsigned const begin = edges_before(branch);
+        unsigned const end = ends_[branch].edges;
+        constexpr unsigned most_words = 3;  // of an edge: it and a return address
+        if (made.room() >= most_words * (end - begin)) { return add(made, level, begin, end); }
+        run tried = made;
+        int tried_level = level;
+        if (!add(tried, tried_level, begin, end)) { return false; }
+        made = tried;
+        level = tried_level;
+        return true;
+    }
+    /// Adds edges to a run, perhaps only some of them: then it returns false. `level` is the number
+    /// of its addresses on the return stack, less those that it took.
+    [[nodiscard]] constexpr auto add(run& made, int& level, unsigned begin,
+                                     unsigned end) const noexcept -> bool {
+        unsigned const walked = edges_before(branches_);
+        bool const merges = count_ > most_unmerged;
+        for (unsigned i = begin; i < end; ++i) {
             kept const& one = edges_[i];
-            if (one.index != Sink::not_counted && !all.add(one.index, merges)) { return i; }
+            if (one.index != Sink::not_counted && !made.add(one.index, merges)) { return false; }
             if (!one.returns && !one.calls) { continue; }
             if (one.returns && i >= walked) {
-                all.pops = true;  // it has a TIP: it is not compressed
-            } else if (one.returns && all.pushes != 0) {
-                --all.pushes;
+                made.pops = true;  // it has a TIP: it is not compressed
+            } else if (one.returns && made.pushes != 0) {
+                --made.pushes;
                 --level;
             } else {
-                if (all.room() < 2) { return i; }
-                all.set_address(all.takes + all.pushes, one.address);
-                one.returns ? ++all.takes : ++all.pushes;
+                if (made.room() < 2) { return false; }
+                made.set_address(made.takes + made.pushes, one.address);
+                one.returns ? ++made.takes : ++made.pushes;
                 level += one.returns ? -1 : 1;
-                if (level > all.depth) { all.depth = static_cast<uint8_t>(level); }
+                if (level > made.depth) { made.depth = static_cast<uint8_t>(level); }
             }
         }
-        return count;
+        return true;
     }
 
     Sink* sink_;
@@ -119,7 +153,7 @@ private:
     uint8_t branches_ = 0;
     bool is_whole_ = true;
     kept edges_[max_edges];
-    end ends_[run_key::max_branches];
+    branch_end ends_[run_key::max_branches];
 };
 
 /// The start of tracing at an IP, as a run. It is a part if it has no room.
