@@ -31384,6 +31384,10 @@ struct run_lookup {
 /// A run that comes again is only counted; `count_all` counts the edges of all these runs.
 class run_table {
 public:
+    /// Counts nothing.
+    struct no_counts {
+        constexpr void count(uint32_t, uint64_t) const noexcept {}
+    };
     /// Each run fits.
     struct any_run {
         constexpr auto operator()(run const&) const noexcept -> bool { return true; }
@@ -31400,6 +31404,9 @@ public:
         clear();
     }
 
+    [[nodiscard]] constexpr auto index_of(run const& one) const noexcept -> uint32_t {
+        return static_cast<uint32_t>(&one - runs_);
+    }
     /// The number of an address space, code size and `block_cache::generation`, in keys.
     [[nodiscard]] constexpr auto place_of(uint32_t space, code_width width,
                                           uint32_t generation) noexcept -> uint64_t {
@@ -31519,11 +31526,9 @@ public:
         }
     }
     /// Forgets the runs that `count_all` would count. There are some only after an exception.
+    template <class Counts = no_counts>
     constexpr void forget_counts() noexcept {
-        struct nothing {
-            constexpr void count(uint32_t, uint64_t) const noexcept {}
-        };
-        nothing ignored{};
+        Counts ignored{};
         count_all(ignored);
     }
     constexpr void clear() noexcept {
@@ -31542,9 +31547,6 @@ private:
         uint64_t number = 0;
     };
 
-    [[nodiscard]] constexpr auto index_of(run const& one) const noexcept -> uint32_t {
-        return static_cast<uint32_t>(&one - runs_);
-    }
     struct groups {
         run* both[2];
     };
@@ -31680,7 +31682,9 @@ struct gap {
     uint64_t from = 0;
     uint64_t to = 0;       ///< the first one after it that is known
     uint64_t missing = 0;  ///< a linear address, if `has_missing(why)`
-    uint64_t offset = 0;   ///< of the packet, in bytes from the start of the trace
+    /// Of the packet, in bytes from the start of the trace; with a table of runs, perhaps of a TNT
+    /// before it.
+    uint64_t offset = 0;
 };
 
 /// What ended tracing, as far as the trace says.
@@ -31795,24 +31799,40 @@ template <class Sink>
 concept takes_events = !ignores<Sink, detail::event_name> &&
                        requires(Sink& sink, trace::event const& one) { sink.event(one); };
 
-template <class Sink>
-concept takes_only_edges = takes_edges<Sink> && !takes_instructions<Sink> && !takes_blocks<Sink>;
 /// A sink that counts edges, in any order, each a number of times at once. `runs()` is the table of
 /// runs, or nullptr: then a walker counts the branches of a known run without a walk, at the latest
 /// when `run` returns. `not_counted` is the index of an edge that does not count. The table may be
 /// shared by walkers of the same code with the same options, and by sinks whose `index_of` agrees.
 /// A sink with `instruction`, `block` or `stop` does not use it: these reports need the walk.
 template <class Sink>
-concept has_runs = requires(Sink& sink, edge const& one) {
+concept counts_runs = requires(Sink& sink, edge const& one) {
     { sink.runs() } -> same_as<run_table*>;
     { sink.index_of(one) } -> same_as<uint32_t>;
     { Sink::not_counted } -> same_as<uint32_t const&>;
     sink.count(sink.index_of(one), uint64_t{});
 } && (!takes_starts<Sink> || requires(Sink& sink) {
-                       { sink.index_of_start(uint64_t{}, uint32_t{}) } -> same_as<uint32_t>;
-                   });
+                          { sink.index_of_start(uint64_t{}, uint32_t{}) } -> same_as<uint32_t>;
+                      });
+/// A sink that repeats in order what was reported of a run. `begin_run()` comes before its first
+/// report. `keep_run(i)` keeps all reports since then as those of run `i` of the table, in place of
+/// what was kept there; it may change nothing and return false. `repeat_run(i)` stands for the same
+/// reports. Without a table, `runs()` is nullptr. The table belongs to one such sink, and to
+/// walkers of the same code with the same options.
+///
+/// A sink with `instruction` or `time`, or without `edge`, does not use it.
 template <class Sink>
-concept takes_runs = takes_only_edges<Sink> && !takes_stops<Sink> && has_runs<Sink>;
+concept repeats_runs = requires(Sink& sink, uint32_t index) {
+    { sink.runs() } -> same_as<run_table*>;
+    { sink.keep_run(index) } -> same_as<bool>;
+    sink.begin_run();
+    sink.repeat_run(index);
+};
+template <class Sink>
+concept has_runs = counts_runs<Sink> || repeats_runs<Sink>;
+template <class Sink>
+concept takes_runs = takes_edges<Sink> && !takes_instructions<Sink> &&
+                     ((counts_runs<Sink> && !takes_blocks<Sink> && !takes_stops<Sink>) ||
+                      (repeats_runs<Sink> && !takes_times<Sink>));
 
 template <class Sink>
 concept sink = takes_instructions<Sink> || takes_blocks<Sink> || takes_edges<Sink> ||
@@ -31848,7 +31868,9 @@ struct sink_members {
                   "a sink with `auto runs() -> ptspec::flow::run_table*` has also `auto "
                   "index_of(ptspec::flow::edge const&) -> uint32_t`, `static constexpr uint32_t "
                   "not_counted`, `void count(uint32_t index, uint64_t times)` and, if it takes "
-                  "starts, `auto index_of_start(uint64_t ip, uint32_t space) -> uint32_t`");
+                  "starts, `auto index_of_start(uint64_t ip, uint32_t space) -> uint32_t`; or "
+                  "`void begin_run()`, `auto keep_run(uint32_t index) -> bool` and `void "
+                  "repeat_run(uint32_t index)`");
     static_assert(takes_gaps<Sink> || ignores<Sink, gap_name>,
                   "a sink has `void gap(ptspec::flow::gap const&)`, which receives what is not "
                   "known; if it needs none: `using ignores_gaps = SINK;`, where SINK is the class "
@@ -33612,10 +33634,6 @@ constexpr void report_stop([[maybe_unused]] block const& passed, [[maybe_unused]
 
 namespace ptspec::flow::detail {
 
-/// Branches are collected from several TNTs, to walk more of them at once.
-template <class Sink, class Code>
-inline constexpr bool merges_tnts = takes_runs<Sink> &&
-                                    changes_of<Code> == space_changes::at_paging;
 template <class Sink, class Code>
 inline constexpr bool uses_runs = takes_runs<Sink> &&
                                   changes_of<Code> != space_changes::at_branches;
@@ -33628,15 +33646,43 @@ enum class walked : uint8_t {
     missing,  ///< code is missing that the caller wants to supply
 };
 
-/// A sink that counts edges in another sink, and keeps them to make a run of them.
+/// Counts a run once more, or repeats its reports.
+template <takes_runs Sink>
+constexpr void repeat(run& known, run_table& runs, Sink& sink) {
+    if constexpr (repeats_runs<Sink>) {
+        sink.repeat_run(runs.index_of(known));
+    } else {
+        runs.repeat(known);
+    }
+}
+
+/// A sink that passes reports to another one, and keeps the edges to make a run of them.
 template <class Sink>
 class run_recorder {
 public:
-    constexpr explicit run_recorder(Sink& sink) noexcept : sink_{&sink} {}
+    constexpr explicit run_recorder(Sink& sink) : sink_{&sink} {
+        if constexpr (repeats_runs<Sink>) { sink.begin_run(); }
+    }
 
+    constexpr void block(executed_block const& one)
+        requires takes_blocks<Sink>
+    {
+        sink_->block(one);
+    }
+    constexpr void stop(flow::stop const& one)
+        requires takes_stops<Sink>
+    {
+        sink_->stop(one);
+    }
     constexpr void edge(flow::edge const& one) {
-        uint32_t const index = sink_->index_of(one);
-        if (index != Sink::not_counted) { sink_->count(index, 1); }
+        uint32_t index = not_counted;
+        if constexpr (repeats_runs<Sink>) {
+            sink_->edge(one);
+        } else if (index = sink_->index_of(one); index != Sink::not_counted) {
+            sink_->count(index, 1);
+        } else {
+            index = not_counted;
+        }
         bool const returns = one.kind == instruction_class::near_return;
         bool const calls = !returns && is_pushing_call(one.kind, one.to, one.after);
         if (count_ == max_edges) {
@@ -33677,7 +33723,15 @@ public:
             made.is_part = !ends;
             made.next = !ends ? ends_[at - 1].next : key.end() == run_end::none ? next : key.to;
             made.effects = effects_of(made);
-            if (place != nullptr) { (void)runs.insert(*place, made, *sink_); }
+            if constexpr (repeats_runs<Sink>) {
+                run_table::no_counts none;
+                bool const is_kept = ends && place != nullptr &&
+                                     sink_->keep_run(runs.index_of(*place));
+                if (is_kept) { (void)runs.insert(*place, made, none); }
+                return;
+            } else if (place != nullptr) {
+                (void)runs.insert(*place, made, *sink_);
+            }
             if (ends || (at == branches_ && !has_end)) { return; }
             key = key.after(at - first, made.next);
             // It is nullptr also if another run has the same part.
@@ -33686,6 +33740,7 @@ public:
     }
 
 private:
+    static constexpr uint32_t not_counted = 0xFFFF'FFFF;
     static constexpr unsigned max_edges = 128;
     /// So many edges usually have room, also with their return addresses.
     static constexpr unsigned most_unmerged = 16;
@@ -33700,7 +33755,6 @@ private:
         uint64_t next;
         uint8_t edges;
     };
-
     [[nodiscard]] static constexpr auto effects_of(run const& made) noexcept -> uint8_t {
         bool const has_returns = made.pops || made.pushes != 0 || made.takes != 0 ||
                                  made.depth != 0;
@@ -33736,7 +33790,7 @@ private:
         bool const merges = count_ > most_unmerged;
         for (unsigned i = begin; i < end; ++i) {
             kept const& one = edges_[i];
-            if (one.index != Sink::not_counted && !made.add(one.index, merges)) { return false; }
+            if (one.index != not_counted && !made.add(one.index, merges)) { return false; }
             if (!one.returns && !one.calls) { continue; }
             if (one.returns && i >= walked) {
                 made.pops = true;  // it has a TIP: it is not compressed
@@ -33871,7 +33925,7 @@ constexpr auto read_runs(Walk& walk, Binds& binds, Sink& sink, uint8_t const* co
         return {load_le64(byte), load_le64(byte + 8)};
     };
     auto const repeat = [&](run& known) {
-        runs.repeat(known);
+        detail::repeat(known, runs, sink);
         waiting.runs[waiting.count] = &known;
         waiting.count += known.effects & run::has_returns;
         if (waiting.count == run_log::max_count) [[unlikely]] { walk.apply_returns(waiting); }
@@ -33988,7 +34042,7 @@ constexpr auto read_runs(Walk& walk, Binds& binds, Sink& sink, uint8_t const* co
         if (branches != off) { (void)binds.start_tracing(); }
     }
     auto const size = static_cast<size_t>(at - bytes);
-    runs.add_bytes(size, sink);
+    if constexpr (!repeats_runs<Sink>) { runs.add_bytes(size, sink); }
     return {size, last_ip};
 }
 
@@ -34126,7 +34180,8 @@ public:
     template <class Sink>
     constexpr auto add_branches(packet::branches more, Sink& sink) -> bool {
         if (!is_known()) { return true; }
-        if constexpr (merges_tnts<Sink, Code>) {
+        bool const merges = merges_tnts(sink);
+        if (merges) {
             if (left_.count + more.count > packet::marked_branches::max_count &&
                 !walk_branches(sink)) {
                 later_ = more;
@@ -34135,11 +34190,7 @@ public:
             if (left_.count == 0) { first_tnt_ = offset_; }
         }
         append(more);
-        if constexpr (merges_tnts<Sink, Code>) {
-            return true;
-        } else {
-            return walk_branches(sink);
-        }
+        return merges || walk_branches(sink);
     }
     /// Continues `add_branches` after missing code was supplied.
     template <class Sink>
@@ -34152,7 +34203,7 @@ public:
     /// Walks over the branches that are collected.
     template <class Sink>
     [[nodiscard]] constexpr auto flush(Sink& sink) -> bool {
-        return !merges_tnts<Sink, Code> || left_.count == 0 || walk_branches(sink);
+        return !merges_tnts(sink) || left_.count == 0 || walk_branches(sink);
     }
     /// Walks over the branches of TNTs. Stops at a branch whose TIP comes after the TNT: PKT-275.
     template <class Sink>
@@ -34234,13 +34285,11 @@ public:
         }
     }
     [[nodiscard]] constexpr auto find_way_to(uint64_t ip) -> gap_reason {
-        find_slot();
         return blocks_.find_way({ip_, space_, width_}, slot_, ip);
     }
     /// Walks over the next instruction of a class, up to the next branch that has a packet.
     template <class Sink>
     constexpr auto walk_over(instruction_class kind, Sink& sink) -> bool {
-        if constexpr (takes_only_edges<Sink>) { find_slot(); }
         loop_guard loop{ip_};
         for (;;) {
             block const* const at = here();
@@ -34272,7 +34321,7 @@ public:
         unsigned const count = highest_bit(here.branches);
         left_ = {count, here.branches};
         first_tnt_ = here.first_tnt;
-        go(here.ip, no_slot);
+        go(here.ip);
         state_ = here.is_on ? tracing::on : tracing::off;
     }
     [[nodiscard]] constexpr auto place_in(run_table& runs) noexcept -> uint64_t {
@@ -34282,9 +34331,11 @@ public:
     template <takes_runs Sink>
     constexpr void start_run(run_key const& key, Sink& sink) {
         if constexpr (takes_starts<Sink>) { sink.start(key.to, space_); }
-        auto const made = start_of(key, space_, sink);
-        run* const place = made.is_part ? nullptr : sink.runs()->find_or_place(key).place;
-        if (place != nullptr) { (void)sink.runs()->insert(*place, made, sink); }
+        if constexpr (!repeats_runs<Sink>) {
+            auto const made = start_of(key, space_, sink);
+            run* const place = made.is_part ? nullptr : sink.runs()->find_or_place(key).place;
+            if (place != nullptr) { (void)sink.runs()->insert(*place, made, sink); }
+        }
     }
     constexpr void apply_returns(run_log& waiting) noexcept {
         if (waiting.clears) {
@@ -34351,11 +34402,6 @@ private:
         ip_ = ip;
         slot_ = slot;
     }
-    /// The slot of the IP is not known, because a run was repeated.
-    static constexpr uint32_t no_slot = 0xFFFF'FFFF;
-    constexpr void find_slot() noexcept {
-        if (slot_ == no_slot) { slot_ = blocks_.cache().slot_of(ip_); }
-    }
     /// The block at the current IP; nullptr if there is none: then call `lose_code`.
     [[nodiscard]] constexpr auto here() -> block const* {
         return blocks_.at(slot_, {ip_, space_, width_});
@@ -34386,6 +34432,15 @@ private:
 
     // --------------------------------------------------------------------------- branches
 
+    /// Branches are collected from several TNTs, to walk more of them at once.
+    template <class Sink>
+    [[nodiscard]] static constexpr auto merges_tnts([[maybe_unused]] Sink& sink) -> bool {
+        if constexpr (takes_runs<Sink> && changes_of<Code> == space_changes::at_paging) {
+            return sink.runs() != nullptr;
+        } else {
+            return false;
+        }
+    }
     constexpr void append(packet::branches more) noexcept {
         if (!is_known()) { return; }
         if (left_.count + more.count > 64) {
@@ -34401,7 +34456,6 @@ private:
     /// Walks over the next branch of a TNT.
     template <class Sink>
     constexpr auto walk_branch(Sink& sink) -> walked {
-        if constexpr (takes_only_edges<Sink>) { find_slot(); }
         if constexpr (changes_of<Code> == space_changes::at_branches) { update_space(); }
         loop_guard loop{ip_};
         block const* at = nullptr;
@@ -34476,10 +34530,9 @@ private:
                 continue;
             }
             run& known = *got.known;
-            runs.repeat(known);
+            detail::repeat(known, runs, sink);
             detail::apply_returns(known, returns_, options_, width_);
-            ip_ = known.next;
-            slot_ = no_slot;
+            go(known.next);
             left_.count -= known.taken;
             if (!known.is_part && rest == 0) { return walked::branch; }
         }
@@ -34518,7 +34571,6 @@ private:
     /// Walks to the branch whose target is in a TIP.
     template <class Sink>
     constexpr auto walk_target(bool has_to, uint64_t target, Sink& sink) -> bool {
-        if constexpr (takes_only_edges<Sink>) { find_slot(); }
         loop_guard loop{ip_};
         for (;;) {
             block const* const at = here();
@@ -34547,7 +34599,6 @@ private:
     /// Walks to the branch, or the MOV CR3, at which tracing ends.
     template <class Sink>
     constexpr auto walk_to_end(bool has_to, uint64_t target, Sink& sink) -> bool {
-        if constexpr (takes_only_edges<Sink>) { find_slot(); }
         loop_guard loop{ip_};
         for (;;) {
             block const* const at = here();
@@ -34694,6 +34745,13 @@ struct event_walk {
         if (!is_done) { return false; }
         step.what = waiting::none;
         return true;
+    }
+    /// Walks over the branches that are collected. Another sink may take what follows.
+    template <class Sink>
+    constexpr auto flush(Sink& sink) -> bool {
+        if (walk.flush(sink)) { return true; }
+        step.what = waiting::branches;
+        return false;
     }
     /// True if a whole PSB+ can be taken in place of its events. Walks over the branches before it.
     template <class Sink>
@@ -35084,9 +35142,9 @@ public:
         if constexpr (takes_runs<Sink>) {
             auto* const runs = sink.runs();
             if (runs != nullptr) {
-                runs->forget_counts();
+                if constexpr (!repeats_runs<Sink>) { runs->forget_counts(); }
                 auto const end = walk(sink);
-                runs->count_all(sink);
+                if constexpr (!repeats_runs<Sink>) { runs->count_all(sink); }
                 return end;
             }
         }
@@ -35124,7 +35182,9 @@ private:
             }
             trace::event const* const next = reader_.next_after(out{&walk_, &sink});
             if (next == nullptr) { return walk_end::missing_code; }
-            if (next->what == trace::event_type::need_input) { return walk_end::need_input; }
+            if (next->what == trace::event_type::need_input) {
+                return walk_.flush(sink) ? walk_end::need_input : walk_end::missing_code;
+            }
             walk_.set_event(*next);
             if constexpr (takes_times<Sink>) { sink.time(next->when); }
             if (next->what == trace::event_type::end) {

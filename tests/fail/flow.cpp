@@ -275,6 +275,25 @@ struct sink {
 auto walked(sink& to, flow::code_span code, borrowed_bytes trace) { return walk(to, code, trace); }
 }  // namespace sink_with_runs_without_not_counted
 
+namespace sink_that_keeps_runs_without_result {
+/// A sink may refuse to keep a run, so `keep_run` says whether it has.
+// expect: a sink with `auto runs() -> ptspec::flow::run_table*` has also `auto index_of
+struct sink {
+    using ignores_gaps = sink;
+    void edge(flow::edge const&) {}
+    auto runs() -> flow::run_table* { return nullptr; }
+    void begin_run() {}
+#ifdef SHOULD_FAIL
+    void keep_run(std::uint32_t) {}
+#else
+    auto keep_run(std::uint32_t) -> bool { return false; }
+#endif
+    void repeat_run(std::uint32_t) {}
+};
+
+auto walked(sink& to, flow::code_span code, borrowed_bytes trace) { return walk(to, code, trace); }
+}  // namespace sink_that_keeps_runs_without_result
+
 namespace sink_of_calls_with_wrong_function_at {
 /// The start of a function is an address; 0 where there is none.
 // expect: the function_at of a sink is `auto function_at(uint64_t) -> ptspec::flow::function`

@@ -1112,6 +1112,121 @@ TEST_CASE("the counts are the same where the return stack is full, and after cod
     CHECK(counted(&known) == changed);
 }
 
+namespace {
+
+/// What a walker reported, in order.
+struct reports {
+    struct report {
+        char what;
+        std::uint64_t values[4];
+
+        friend auto operator==(report const&, report const&) -> bool = default;
+    };
+    std::vector<report>& all;
+
+    void block(flow::executed_block const& one) {
+        all.push_back({'b', {one.ip, one.last, one.count, underlying(one.kind)}});
+    }
+    void edge(flow::edge const& one) {
+        std::uint64_t const kind = underlying(one.kind) * 4U + one.is_taken * 2U +
+                                   one.is_asynchronous;
+        all.push_back({'e', {one.from, one.to, one.after, kind}});
+    }
+    void start(std::uint64_t ip, std::uint32_t space) { all.push_back({'+', {ip, space}}); }
+    void stop(flow::stop const& one) { all.push_back({'-', {one.ip, underlying(one.why)}}); }
+    void gap(flow::gap const& one) {
+        all.push_back({'g', {underlying(one.why), one.from, one.to, one.missing}});
+    }
+    void event(trace::event const& one) {
+        all.push_back({'v', {underlying(one.what), one.ip, one.offset}});
+    }
+};
+/// The same. With a table, it repeats what was reported of known runs.
+struct repeated_reports : reports {
+    flow::run_table* table;
+    unsigned refuses;  ///< each run with this number of calls of `keep_run`; 0: none
+    unsigned kept_count = 0;
+    unsigned repeated = 0;
+    std::size_t begin = 0;
+    std::map<std::uint32_t, std::vector<report>> kept{};
+
+    auto runs() -> flow::run_table* { return table; }
+    void begin_run() { begin = all.size(); }
+    auto keep_run(std::uint32_t index) -> bool {
+        if (refuses != 0 && ++kept_count % refuses == 0) { return false; }
+        kept[index].assign(all.begin() + static_cast<std::ptrdiff_t>(begin), all.end());
+        return true;
+    }
+    void repeat_run(std::uint32_t index) {
+        auto const& known = kept.at(index);
+        all.insert(all.end(), known.begin(), known.end());
+        ++repeated;
+    }
+};
+
+/// Walks a trace in chunks of a size; `to` and `other` take turns.
+template <class Sink, class Other>
+void walk_in_turns(traced_program const& one, borrowed_bytes trace, std::size_t size, Sink& to,
+                   Other& other) {
+    std::vector<flow::block> storage(64);
+    flow::block_cache cache{storage.data(), storage.size()};
+    std::vector<std::uint8_t> page;
+    program_code code{one.program, page};
+    flow::walker walker{code, cache, one.options()};
+    byte_view left = trace.view();
+    for (bool turn = false;; turn = !turn) {
+        if ((turn ? walker.run(other) : walker.run(to)) == flow::walk_end::end) { return; }
+        if (left.empty()) { walker.finish(); }
+        auto const chunk = left.first(size);
+        left = left.from(chunk.size());
+        (void)walker.feed(borrowed_bytes{chunk.data(), chunk.size()});
+    }
+}
+
+}  // namespace
+
+TEST_CASE("random programs: a sink that repeats runs has the reports of one that does not") {
+    auto const count = test::usual_count / 4000;
+    unsigned repeated = 0;
+    for (std::uint64_t seed = 0; seed < count; ++seed) {
+        traced_program one{seed};
+        if (!one.machine.succeeded()) { continue; }
+        if (seed % 3 == 2) {  // damaged
+            for (int i = 0; i < 4; ++i) {
+                auto const at = one.from.roll(one.recorded.size());
+                one.recorded[at] = static_cast<std::uint8_t>(one.from.roll(256));
+            }
+        }
+        auto const all = one.trace();
+        auto const sizes = {all.view().size(), std::size_t{1} + seed % 100};
+        for (auto const size : sizes) {
+            std::vector<reports::report> expected;
+            reports plain{expected};
+            walk_in_turns(one, all, size, plain, plain);
+            for (std::size_t const runs : {1U, 3U, 16U, 1000U}) {
+                std::vector<flow::run> storage(runs);
+                flow::run_table table{storage.data(), storage.size()};
+                std::vector<reports::report> got;
+                reports other{got};
+                repeated_reports to{{got}, &table, seed % 4 == 1 ? 3U : 0U};
+                CAPTURE(seed);
+                CAPTURE(size);
+                CAPTURE(runs);
+                for (int i = 0; i < 2; ++i) {  // cold and warm
+                    got.clear();
+                    walk_in_turns(one, all, size, to, to);
+                    REQUIRE(got == expected);
+                }
+                repeated += to.repeated;
+                got.clear();
+                walk_in_turns(one, all, size, to, other);
+                CHECK(got == expected);
+            }
+        }
+    }
+    CHECK(repeated > 1000);
+}
+
 TEST_CASE("random programs: what was executed is reported, with any size of the cache") {
     auto const count = test::usual_count / 4000;
     for (std::uint64_t seed = 0; seed < count; ++seed) {

@@ -145,6 +145,10 @@ struct run_lookup {
 /// A run that comes again is only counted; `count_all` counts the edges of all these runs.
 class run_table {
 public:
+    /// Counts nothing.
+    struct no_counts {
+        constexpr void count(uint32_t, uint64_t) const noexcept {}
+    };
     /// Each run fits.
     struct any_run {
         constexpr auto operator()(run const&) const noexcept -> bool { return true; }
@@ -161,6 +165,9 @@ public:
         clear();
     }
 
+    [[nodiscard]] constexpr auto index_of(run const& one) const noexcept -> uint32_t {
+        return static_cast<uint32_t>(&one - runs_);
+    }
     /// The number of an address space, code size and `block_cache::generation`, in keys.
     [[nodiscard]] constexpr auto place_of(uint32_t space, code_width width,
                                           uint32_t generation) noexcept -> uint64_t {
@@ -280,11 +287,9 @@ public:
         }
     }
     /// Forgets the runs that `count_all` would count. There are some only after an exception.
+    template <class Counts = no_counts>
     constexpr void forget_counts() noexcept {
-        struct nothing {
-            constexpr void count(uint32_t, uint64_t) const noexcept {}
-        };
-        nothing ignored{};
+        Counts ignored{};
         count_all(ignored);
     }
     constexpr void clear() noexcept {
@@ -303,9 +308,6 @@ private:
         uint64_t number = 0;
     };
 
-    [[nodiscard]] constexpr auto index_of(run const& one) const noexcept -> uint32_t {
-        return static_cast<uint32_t>(&one - runs_);
-    }
     struct groups {
         run* both[2];
     };

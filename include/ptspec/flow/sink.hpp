@@ -77,7 +77,9 @@ struct gap {
     uint64_t from = 0;
     uint64_t to = 0;       ///< the first one after it that is known
     uint64_t missing = 0;  ///< a linear address, if `has_missing(why)`
-    uint64_t offset = 0;   ///< of the packet, in bytes from the start of the trace
+    /// Of the packet, in bytes from the start of the trace; with a table of runs, perhaps of a TNT
+    /// before it.
+    uint64_t offset = 0;
 };
 
 /// What ended tracing, as far as the trace says.
@@ -192,24 +194,40 @@ template <class Sink>
 concept takes_events = !ignores<Sink, detail::event_name> &&
                        requires(Sink& sink, trace::event const& one) { sink.event(one); };
 
-template <class Sink>
-concept takes_only_edges = takes_edges<Sink> && !takes_instructions<Sink> && !takes_blocks<Sink>;
 /// A sink that counts edges, in any order, each a number of times at once. `runs()` is the table of
 /// runs, or nullptr: then a walker counts the branches of a known run without a walk, at the latest
 /// when `run` returns. `not_counted` is the index of an edge that does not count. The table may be
 /// shared by walkers of the same code with the same options, and by sinks whose `index_of` agrees.
 /// A sink with `instruction`, `block` or `stop` does not use it: these reports need the walk.
 template <class Sink>
-concept has_runs = requires(Sink& sink, edge const& one) {
+concept counts_runs = requires(Sink& sink, edge const& one) {
     { sink.runs() } -> same_as<run_table*>;
     { sink.index_of(one) } -> same_as<uint32_t>;
     { Sink::not_counted } -> same_as<uint32_t const&>;
     sink.count(sink.index_of(one), uint64_t{});
 } && (!takes_starts<Sink> || requires(Sink& sink) {
-                       { sink.index_of_start(uint64_t{}, uint32_t{}) } -> same_as<uint32_t>;
-                   });
+                          { sink.index_of_start(uint64_t{}, uint32_t{}) } -> same_as<uint32_t>;
+                      });
+/// A sink that repeats in order what was reported of a run. `begin_run()` comes before its first
+/// report. `keep_run(i)` keeps all reports since then as those of run `i` of the table, in place of
+/// what was kept there; it may change nothing and return false. `repeat_run(i)` stands for the same
+/// reports. Without a table, `runs()` is nullptr. The table belongs to one such sink, and to
+/// walkers of the same code with the same options.
+///
+/// A sink with `instruction` or `time`, or without `edge`, does not use it.
 template <class Sink>
-concept takes_runs = takes_only_edges<Sink> && !takes_stops<Sink> && has_runs<Sink>;
+concept repeats_runs = requires(Sink& sink, uint32_t index) {
+    { sink.runs() } -> same_as<run_table*>;
+    { sink.keep_run(index) } -> same_as<bool>;
+    sink.begin_run();
+    sink.repeat_run(index);
+};
+template <class Sink>
+concept has_runs = counts_runs<Sink> || repeats_runs<Sink>;
+template <class Sink>
+concept takes_runs = takes_edges<Sink> && !takes_instructions<Sink> &&
+                     ((counts_runs<Sink> && !takes_blocks<Sink> && !takes_stops<Sink>) ||
+                      (repeats_runs<Sink> && !takes_times<Sink>));
 
 template <class Sink>
 concept sink = takes_instructions<Sink> || takes_blocks<Sink> || takes_edges<Sink> ||
@@ -245,7 +263,9 @@ struct sink_members {
                   "a sink with `auto runs() -> ptspec::flow::run_table*` has also `auto "
                   "index_of(ptspec::flow::edge const&) -> uint32_t`, `static constexpr uint32_t "
                   "not_counted`, `void count(uint32_t index, uint64_t times)` and, if it takes "
-                  "starts, `auto index_of_start(uint64_t ip, uint32_t space) -> uint32_t`");
+                  "starts, `auto index_of_start(uint64_t ip, uint32_t space) -> uint32_t`; or "
+                  "`void begin_run()`, `auto keep_run(uint32_t index) -> bool` and `void "
+                  "repeat_run(uint32_t index)`");
     static_assert(takes_gaps<Sink> || ignores<Sink, gap_name>,
                   "a sink has `void gap(ptspec::flow::gap const&)`, which receives what is not "
                   "known; if it needs none: `using ignores_gaps = SINK;`, where SINK is the class "

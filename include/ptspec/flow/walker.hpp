@@ -75,9 +75,9 @@ public:
         if constexpr (takes_runs<Sink>) {
             auto* const runs = sink.runs();
             if (runs != nullptr) {
-                runs->forget_counts();
+                if constexpr (!repeats_runs<Sink>) { runs->forget_counts(); }
                 auto const end = walk(sink);
-                runs->count_all(sink);
+                if constexpr (!repeats_runs<Sink>) { runs->count_all(sink); }
                 return end;
             }
         }
@@ -115,7 +115,9 @@ private:
             }
             trace::event const* const next = reader_.next_after(out{&walk_, &sink});
             if (next == nullptr) { return walk_end::missing_code; }
-            if (next->what == trace::event_type::need_input) { return walk_end::need_input; }
+            if (next->what == trace::event_type::need_input) {
+                return walk_.flush(sink) ? walk_end::need_input : walk_end::missing_code;
+            }
             walk_.set_event(*next);
             if constexpr (takes_times<Sink>) { sink.time(next->when); }
             if (next->what == trace::event_type::end) {

@@ -142,7 +142,8 @@ public:
     template <class Sink>
     constexpr auto add_branches(packet::branches more, Sink& sink) -> bool {
         if (!is_known()) { return true; }
-        if constexpr (merges_tnts<Sink, Code>) {
+        bool const merges = merges_tnts(sink);
+        if (merges) {
             if (left_.count + more.count > packet::marked_branches::max_count &&
                 !walk_branches(sink)) {
                 later_ = more;
@@ -151,11 +152,7 @@ public:
             if (left_.count == 0) { first_tnt_ = offset_; }
         }
         append(more);
-        if constexpr (merges_tnts<Sink, Code>) {
-            return true;
-        } else {
-            return walk_branches(sink);
-        }
+        return merges || walk_branches(sink);
     }
     /// Continues `add_branches` after missing code was supplied.
     template <class Sink>
@@ -168,7 +165,7 @@ public:
     /// Walks over the branches that are collected.
     template <class Sink>
     [[nodiscard]] constexpr auto flush(Sink& sink) -> bool {
-        return !merges_tnts<Sink, Code> || left_.count == 0 || walk_branches(sink);
+        return !merges_tnts(sink) || left_.count == 0 || walk_branches(sink);
     }
     /// Walks over the branches of TNTs. Stops at a branch whose TIP comes after the TNT: PKT-275.
     template <class Sink>
@@ -250,13 +247,11 @@ public:
         }
     }
     [[nodiscard]] constexpr auto find_way_to(uint64_t ip) -> gap_reason {
-        find_slot();
         return blocks_.find_way({ip_, space_, width_}, slot_, ip);
     }
     /// Walks over the next instruction of a class, up to the next branch that has a packet.
     template <class Sink>
     constexpr auto walk_over(instruction_class kind, Sink& sink) -> bool {
-        if constexpr (takes_only_edges<Sink>) { find_slot(); }
         loop_guard loop{ip_};
         for (;;) {
             block const* const at = here();
@@ -288,7 +283,7 @@ public:
         unsigned const count = highest_bit(here.branches);
         left_ = {count, here.branches};
         first_tnt_ = here.first_tnt;
-        go(here.ip, no_slot);
+        go(here.ip);
         state_ = here.is_on ? tracing::on : tracing::off;
     }
     [[nodiscard]] constexpr auto place_in(run_table& runs) noexcept -> uint64_t {
@@ -298,9 +293,11 @@ public:
     template <takes_runs Sink>
     constexpr void start_run(run_key const& key, Sink& sink) {
         if constexpr (takes_starts<Sink>) { sink.start(key.to, space_); }
-        auto const made = start_of(key, space_, sink);
-        run* const place = made.is_part ? nullptr : sink.runs()->find_or_place(key).place;
-        if (place != nullptr) { (void)sink.runs()->insert(*place, made, sink); }
+        if constexpr (!repeats_runs<Sink>) {
+            auto const made = start_of(key, space_, sink);
+            run* const place = made.is_part ? nullptr : sink.runs()->find_or_place(key).place;
+            if (place != nullptr) { (void)sink.runs()->insert(*place, made, sink); }
+        }
     }
     constexpr void apply_returns(run_log& waiting) noexcept {
         if (waiting.clears) {
@@ -367,11 +364,6 @@ private:
         ip_ = ip;
         slot_ = slot;
     }
-    /// The slot of the IP is not known, because a run was repeated.
-    static constexpr uint32_t no_slot = 0xFFFF'FFFF;
-    constexpr void find_slot() noexcept {
-        if (slot_ == no_slot) { slot_ = blocks_.cache().slot_of(ip_); }
-    }
     /// The block at the current IP; nullptr if there is none: then call `lose_code`.
     [[nodiscard]] constexpr auto here() -> block const* {
         return blocks_.at(slot_, {ip_, space_, width_});
@@ -402,6 +394,15 @@ private:
 
     // --------------------------------------------------------------------------- branches
 
+    /// Branches are collected from several TNTs, to walk more of them at once.
+    template <class Sink>
+    [[nodiscard]] static constexpr auto merges_tnts([[maybe_unused]] Sink& sink) -> bool {
+        if constexpr (takes_runs<Sink> && changes_of<Code> == space_changes::at_paging) {
+            return sink.runs() != nullptr;
+        } else {
+            return false;
+        }
+    }
     constexpr void append(packet::branches more) noexcept {
         if (!is_known()) { return; }
         if (left_.count + more.count > 64) {
@@ -417,7 +418,6 @@ private:
     /// Walks over the next branch of a TNT.
     template <class Sink>
     constexpr auto walk_branch(Sink& sink) -> walked {
-        if constexpr (takes_only_edges<Sink>) { find_slot(); }
         if constexpr (changes_of<Code> == space_changes::at_branches) { update_space(); }
         loop_guard loop{ip_};
         block const* at = nullptr;
@@ -492,10 +492,9 @@ private:
                 continue;
             }
             run& known = *got.known;
-            runs.repeat(known);
+            detail::repeat(known, runs, sink);
             detail::apply_returns(known, returns_, options_, width_);
-            ip_ = known.next;
-            slot_ = no_slot;
+            go(known.next);
             left_.count -= known.taken;
             if (!known.is_part && rest == 0) { return walked::branch; }
         }
@@ -534,7 +533,6 @@ private:
     /// Walks to the branch whose target is in a TIP.
     template <class Sink>
     constexpr auto walk_target(bool has_to, uint64_t target, Sink& sink) -> bool {
-        if constexpr (takes_only_edges<Sink>) { find_slot(); }
         loop_guard loop{ip_};
         for (;;) {
             block const* const at = here();
@@ -563,7 +561,6 @@ private:
     /// Walks to the branch, or the MOV CR3, at which tracing ends.
     template <class Sink>
     constexpr auto walk_to_end(bool has_to, uint64_t target, Sink& sink) -> bool {
-        if constexpr (takes_only_edges<Sink>) { find_slot(); }
         loop_guard loop{ip_};
         for (;;) {
             block const* const at = here();

@@ -73,6 +73,13 @@ struct event_walk {
         step.what = waiting::none;
         return true;
     }
+    /// Walks over the branches that are collected. Another sink may take what follows.
+    template <class Sink>
+    constexpr auto flush(Sink& sink) -> bool {
+        if (walk.flush(sink)) { return true; }
+        step.what = waiting::branches;
+        return false;
+    }
     /// True if a whole PSB+ can be taken in place of its events. Walks over the branches before it.
     template <class Sink>
     constexpr auto may_take(trace::psb_plus const& read, uint64_t end_at, Sink& sink) -> bool {

@@ -96,7 +96,7 @@ constexpr auto read_runs(Walk& walk, Binds& binds, Sink& sink, uint8_t const* co
         return {load_le64(byte), load_le64(byte + 8)};
     };
     auto const repeat = [&](run& known) {
-        runs.repeat(known);
+        detail::repeat(known, runs, sink);
         waiting.runs[waiting.count] = &known;
         waiting.count += known.effects & run::has_returns;
         if (waiting.count == run_log::max_count) [[unlikely]] { walk.apply_returns(waiting); }
@@ -213,7 +213,7 @@ constexpr auto read_runs(Walk& walk, Binds& binds, Sink& sink, uint8_t const* co
         if (branches != off) { (void)binds.start_tracing(); }
     }
     auto const size = static_cast<size_t>(at - bytes);
-    runs.add_bytes(size, sink);
+    if constexpr (!repeats_runs<Sink>) { runs.add_bytes(size, sink); }
     return {size, last_ip};
 }
 

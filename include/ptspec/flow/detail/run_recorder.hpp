@@ -6,10 +6,6 @@
 
 namespace ptspec::flow::detail {
 
-/// Branches are collected from several TNTs, to walk more of them at once.
-template <class Sink, class Code>
-inline constexpr bool merges_tnts = takes_runs<Sink> &&
-                                    changes_of<Code> == space_changes::at_paging;
 template <class Sink, class Code>
 inline constexpr bool uses_runs = takes_runs<Sink> &&
                                   changes_of<Code> != space_changes::at_branches;
@@ -22,15 +18,43 @@ enum class walked : uint8_t {
     missing,  ///< code is missing that the caller wants to supply
 };
 
-/// A sink that counts edges in another sink, and keeps them to make a run of them.
+/// Counts a run once more, or repeats its reports.
+template <takes_runs Sink>
+constexpr void repeat(run& known, run_table& runs, Sink& sink) {
+    if constexpr (repeats_runs<Sink>) {
+        sink.repeat_run(runs.index_of(known));
+    } else {
+        runs.repeat(known);
+    }
+}
+
+/// A sink that passes reports to another one, and keeps the edges to make a run of them.
 template <class Sink>
 class run_recorder {
 public:
-    constexpr explicit run_recorder(Sink& sink) noexcept : sink_{&sink} {}
+    constexpr explicit run_recorder(Sink& sink) : sink_{&sink} {
+        if constexpr (repeats_runs<Sink>) { sink.begin_run(); }
+    }
 
+    constexpr void block(executed_block const& one)
+        requires takes_blocks<Sink>
+    {
+        sink_->block(one);
+    }
+    constexpr void stop(flow::stop const& one)
+        requires takes_stops<Sink>
+    {
+        sink_->stop(one);
+    }
     constexpr void edge(flow::edge const& one) {
-        uint32_t const index = sink_->index_of(one);
-        if (index != Sink::not_counted) { sink_->count(index, 1); }
+        uint32_t index = not_counted;
+        if constexpr (repeats_runs<Sink>) {
+            sink_->edge(one);
+        } else if (index = sink_->index_of(one); index != Sink::not_counted) {
+            sink_->count(index, 1);
+        } else {
+            index = not_counted;
+        }
         bool const returns = one.kind == instruction_class::near_return;
         bool const calls = !returns && is_pushing_call(one.kind, one.to, one.after);
         if (count_ == max_edges) {
@@ -71,7 +95,15 @@ public:
             made.is_part = !ends;
             made.next = !ends ? ends_[at - 1].next : key.end() == run_end::none ? next : key.to;
             made.effects = effects_of(made);
-            if (place != nullptr) { (void)runs.insert(*place, made, *sink_); }
+            if constexpr (repeats_runs<Sink>) {
+                run_table::no_counts none;
+                bool const is_kept = ends && place != nullptr &&
+                                     sink_->keep_run(runs.index_of(*place));
+                if (is_kept) { (void)runs.insert(*place, made, none); }
+                return;
+            } else if (place != nullptr) {
+                (void)runs.insert(*place, made, *sink_);
+            }
             if (ends || (at == branches_ && !has_end)) { return; }
             key = key.after(at - first, made.next);
             // It is nullptr also if another run has the same part.
@@ -80,6 +112,7 @@ public:
     }
 
 private:
+    static constexpr uint32_t not_counted = 0xFFFF'FFFF;
     static constexpr unsigned max_edges = 128;
     /// So many edges usually have room, also with their return addresses.
     static constexpr unsigned most_unmerged = 16;
@@ -94,7 +127,6 @@ private:
         uint64_t next;
         uint8_t edges;
     };
-
     [[nodiscard]] static constexpr auto effects_of(run const& made) noexcept -> uint8_t {
         bool const has_returns = made.pops || made.pushes != 0 || made.takes != 0 ||
                                  made.depth != 0;
@@ -130,7 +162,7 @@ private:
         bool const merges = count_ > most_unmerged;
         for (unsigned i = begin; i < end; ++i) {
             kept const& one = edges_[i];
-            if (one.index != Sink::not_counted && !made.add(one.index, merges)) { return false; }
+            if (one.index != not_counted && !made.add(one.index, merges)) { return false; }
             if (!one.returns && !one.calls) { continue; }
             if (one.returns && i >= walked) {
                 made.pops = true;  // it has a TIP: it is not compressed
