@@ -8,8 +8,9 @@
 #include "report.hpp"
 
 #include <charconv>
-#include <string>
+#include <cstring>
 #include <string_view>
+#include <vector>
 
 namespace reports {
 
@@ -21,43 +22,69 @@ public:
     auto operator=(line_writer const&) -> line_writer& = delete;
 
     auto text(std::string_view what) -> line_writer& {
-        text_ += what;
+        what.copy(room(what.size()), what.size());
+        next_ += what.size();
         return *this;
     }
     auto hex(std::uint64_t value) -> line_writer& { return text("0x").number(value, 16); }
     auto decimal(std::uint64_t value) -> line_writer& { return number(value, 10); }
     /// A decimal number, with blanks before it.
     auto column(std::size_t width, std::uint64_t value) -> line_writer& {
-        auto const begin = text_.size();
-        number(value, 10);
-        auto const size = text_.size() - begin;
-        if (size < width) { text_.insert(begin, width - size, ' '); }
-        return *this;
+        digits const made{value, 10};
+        auto const size = made.text().size();
+        if (size < width) { blank(width - size); }
+        return text(made.text());
     }
     auto blank(std::size_t count) -> line_writer& {
-        text_.append(count, ' ');
+        std::memset(room(count), ' ', count);
+        next_ += count;
         return *this;
     }
     void end() {
-        text_ += '\n';
-        if (text_.size() >= most) { flush(); }
+        *room(1) = '\n';
+        ++next_;
+        if (used() >= most) { flush(); }
     }
     void flush() {
-        to_.write(text_);
-        text_.clear();
+        to_.write({text_.data(), used()});
+        next_ = text_.data();
     }
 
 private:
     static constexpr std::size_t most = 65536;
 
+    class digits {
+    public:
+        digits(std::uint64_t value, int base)
+            : end_{std::to_chars(all_, all_ + sizeof all_, value, base).ptr} {}
+        [[nodiscard]] auto text() const -> std::string_view { return {all_, end_}; }
+
+    private:
+        char all_[20];
+        char const* end_;
+    };
     auto number(std::uint64_t value, int base) -> line_writer& {
-        char digits[20];
-        auto const made = std::to_chars(digits, digits + sizeof digits, value, base);
-        return text({digits, static_cast<std::size_t>(made.ptr - digits)});
+        return text(digits{value, base}.text());
+    }
+    [[nodiscard]] auto used() const -> std::size_t {
+        return static_cast<std::size_t>(next_ - text_.data());
+    }
+    /// Where the next `count` characters go.
+    auto room(std::size_t count) -> char* {
+        if (static_cast<std::size_t>(end_ - next_) < count) [[unlikely]] { grow(count); }
+        return next_;
+    }
+    void grow(std::size_t count) {
+        auto const before = used();
+        text_.resize(2 * (before + count));
+        next_ = text_.data() + before;
+        end_ = text_.data() + text_.size();
     }
 
     tool::output& to_;
-    std::string text_{};
+    std::vector<char> text_ = std::vector<char>(most + 4096);
+    char* next_ = text_.data();
+    char* end_ = next_ + text_.size();
 };
 
 constexpr auto bits_of(flow::code_width width) -> unsigned {

@@ -249,17 +249,22 @@ public:
 
     /// Call this after the symbols changed.
     void forget() {
-        kept_.clear();
+        forget_names();
         std::fill(ranges_.begin(), ranges_.end(), function_range{});
         std::fill(uses_.begin(), uses_.end(), known_use{});
         last_ = ranges_.data();
     }
     /// `name`, `name+0xOFFSET`, `file+0xOFFSET`, or the address. It is valid until the next call.
     auto of(std::uint64_t address) -> std::string const& {
-        if (kept_.size() > max_kept) { kept_.clear(); }
-        auto const [kept, is_new] = kept_.try_emplace(address);
-        if (is_new) { kept->second = made(address); }
-        return kept->second;
+        auto& [of_last, name] = last_names_[address % last_names_.size()];
+        if (of_last != address || name == nullptr) {
+            if (kept_.size() > max_kept) { forget_names(); }
+            auto const [kept, is_new] = kept_.try_emplace(address);
+            if (is_new) { kept->second = made(address); }
+            of_last = address;
+            name = &kept->second;
+        }
+        return *name;
     }
     /// The function that contains an address, and the addresses for which it is the answer.
     auto range_at(std::uint64_t address) -> function_range const& {
@@ -292,6 +297,10 @@ public:
 private:
     static constexpr std::size_t max_kept = 65536;
 
+    void forget_names() {
+        kept_.clear();
+        std::fill(last_names_.begin(), last_names_.end(), known_name{});
+    }
     [[nodiscard]] auto made(std::uint64_t address) -> std::string {
         auto const* const found = range_at(address).symbol;
         if (found == nullptr) {
@@ -302,6 +311,10 @@ private:
                                          : found->name + "+" + tool::hex(address - found->address);
     }
 
+    struct known_name {
+        std::uint64_t address = 0;
+        std::string const* name = nullptr;
+    };
     struct known_use {
         std::uint64_t address = 0;
         flow::stack_use use = flow::stack_use::unknown;
@@ -310,6 +323,7 @@ private:
     symbols const& of_;
     std::vector<known_use> uses_ = std::vector<known_use>(1024);
     std::unordered_map<std::uint64_t, std::string> kept_{};
+    std::vector<known_name> last_names_ = std::vector<known_name>(2048);
     std::vector<function_range> ranges_ = std::vector<function_range>(1024);
     function_range const* last_ = ranges_.data();
 };
