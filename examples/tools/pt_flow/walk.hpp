@@ -220,6 +220,22 @@ void walk_in_order(std::vector<stretch> const& all, Code& code, walk_settings co
     note_wrong_turns(wrong, how, to);
 }
 
+/// Code that does not depend on times: its address space changes only with the page tables.
+template <class Code>
+struct untimed_code {
+    static constexpr auto changes = flow::space_changes::at_paging;
+
+    Code of;
+
+    auto code(std::uint64_t address, std::uint32_t space) -> byte_view {
+        return of.code(address, space);
+    }
+    auto space_of(flow::walk_state const& walked) -> std::uint32_t { return of.space_of(walked); }
+    auto needs_time_at(std::uint64_t address, std::uint32_t space) -> bool {
+        return of.needs_time_at(address, space);
+    }
+};
+
 /// A part of a stretch.
 struct piece {
     flow::part part;
@@ -254,11 +270,17 @@ void walk_in_threads(std::vector<stretch>& all, Code const& code, walk_settings 
                      report& to, Shows const& shows) {
     auto const parts = pieces_of(all, how);
     struct worker {
-        Code code;
+        untimed_code<Code> code;
         own_block_cache blocks{};
+        std::optional<recorded_runs> runs{};
     };
     std::vector<std::unique_ptr<worker>> workers(how.jobs);
     auto const wanted = to.wants();
+    std::uint64_t size = 0;
+    for (auto const& one : all) { size += one.size(); }
+    // Instructions are recorded singly, and edges with the place of the code.
+    bool const has_runs = !wanted.instructions && !wanted.edges && !wanted.blocks &&
+                          code.changing_thread() == nullptr;
     struct result {
         records reports{};
         std::uint64_t end = 0;
@@ -268,17 +290,25 @@ void walk_in_threads(std::vector<stretch>& all, Code const& code, walk_settings 
     other_rets others;
     auto const make = [&](unsigned number, std::size_t i) {
         auto& by = workers[number];
-        if (by == nullptr) { by.reset(new worker{code}); }
+        if (by == nullptr) {
+            by.reset(new worker{{code}});
+            if (has_runs) { by->runs.emplace(size); }
+        }
         auto const& [part, offset, is_after_gap] = parts[i];
-        recorder reports{wanted, to, offset, by->code};
-        follow(by->code, wanted, how, reports);
+        recorder reports{wanted, to, offset, by->code.of};
+        follow(by->code.of, wanted, how, reports);
+        if (by->runs) {
+            by->runs->limit();
+            reports.repeat_with(*by->runs);
+        }
         if (is_after_gap) { reports.gap({.why = flow::gap_reason::missing_trace}); }
-        auto const code_before = by->code;
+        auto const code_before = by->code.of;
         auto const walk_with = [&](trace::ret_mismatch ret, recorder& into) {
             auto options = part.options(how.options);
             options.on_ret_mismatch = ret;
             flow::walker walk{borrowed_bytes{part.bytes.data(), part.bytes.size()}, by->code,
                               by->blocks.cache(), options};
+            walk.set_space(by->code.space_of({}));
             wrong_turns sink_of{into};
             if (wanted.instructions) {
                 counted<instruction_recorder> sink{{into}, sink_of};
@@ -293,9 +323,9 @@ void walk_in_threads(std::vector<stretch>& all, Code const& code, walk_settings 
         auto const wrong = walk_with(ret, reports);
         bool is_other = false;
         if (wrong != 0 && how.tries_other_ret) {
-            by->code = code_before;
-            recorder other{wanted, to, offset, by->code};
-            follow(by->code, wanted, how, other);
+            by->code.of = code_before;
+            recorder other{wanted, to, offset, by->code.of};
+            follow(by->code.of, wanted, how, other);
             if (is_after_gap) { other.gap({.why = flow::gap_reason::missing_trace}); }
             is_other = walk_with(other_ret(how), other) < wrong;
             if (is_other) { return result{std::move(other.all()), parts[i].end(), offset, true}; }

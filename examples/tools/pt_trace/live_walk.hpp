@@ -37,7 +37,7 @@ using namespace ptspec;
 struct thread_part {
     std::uint64_t begin = 0;  ///< TSC
     bool continues = false;   ///< the last part of the stream: it is of the same thread
-    reports::records all{};
+    reports::records all;
 };
 
 /// The bytes of one trace, and the walk through them.
@@ -143,19 +143,18 @@ private:
     };
     /// Moves what was recorded to the parts, and begins a part where the thread changes.
     void take(reports::records& from) {
-        bool is_first = true;
-        for (auto const& one : from.all()) {
-            auto const* const thread = std::get_if<traced::thread_id>(&one);
+        for (std::size_t i = 0; i < from.size(); ++i) {
+            auto const* const other = from.other_at(i);
+            auto const* const thread = std::get_if<traced::thread_id>(other);
             if (thread != nullptr) { thread_ = *thread; }
-            if (is_first || thread != nullptr) {
-                parts_.push_back({last_time_, thread == nullptr && !begins_, {}});
+            if (i == 0 || thread != nullptr) {
+                parts_.push_back({last_time_, thread == nullptr && !begins_, from.sibling()});
                 begins_ = false;
                 if (thread == nullptr && thread_) { parts_.back().all.add(*thread_); }
                 has_time_ = false;
             }
-            is_first = false;
-            parts_.back().all.add(one);
-            auto const* const when = std::get_if<trace::time>(&one);
+            parts_.back().all.add(from, i);
+            auto const* const when = std::get_if<trace::time>(other);
             if (when == nullptr || !when->is_absolute() || when->is_guest) { continue; }
             last_time_ = std::max(last_time_, when->tsc);
             if (!has_time_) { parts_.back().begin = last_time_; }

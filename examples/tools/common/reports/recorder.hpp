@@ -3,130 +3,14 @@
 
 // Keeps what a walker reports, for a report that may be in another thread.
 
-#include "report.hpp"
+#include "records.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <utility>
-#include <variant>
-#include <vector>
 
 namespace reports {
-
-/// What a walker reported, in order.
-class records {
-public:
-    struct start {
-        std::uint64_t ip;
-        std::uint32_t space;
-    };
-
-    /// By PTWRITE.
-    struct written {
-        std::uint64_t ip;
-        std::uint64_t payload;
-    };
-    /// Instructions in several blocks, the first at `ip`.
-    struct sum {
-        std::uint64_t ip = 0;
-        std::uint64_t count = 0;
-    };
-
-    /// A branch or event, after these instructions.
-    struct step {
-        sum before;
-        flow::edge edge;
-        vm_transition transition = vm_transition::none;
-    };
-    /// Where what follows is executed.
-    struct place {
-        bool is_wanted = true;
-        bool is_known = true;
-    };
-    using record = std::variant<step, flow::executed, flow::executed_block, sum, flow::gap, start,
-                                flow::stop, trace::time, thread_id, written, place>;
-
-    void add(record const& one) { all_.push_back(one); }
-    [[nodiscard]] auto all() const -> std::vector<record> const& { return all_; }
-    [[nodiscard]] auto size() const -> std::size_t { return all_.size(); }
-    void clear() { all_.clear(); }
-    /// The last step becomes a VM entry or exit, if it is still here.
-    void set_transition(std::size_t step_at, vm_transition what) {
-        if (auto* const found = std::get_if<step>(&all_.at(step_at))) { found->transition = what; }
-    }
-
-    /// Passes all records to a report. `shows(time)` is false outside of the wanted times.
-    template <class Shows>
-    void replay(report& to, Shows const& shows) const {
-        bool const has_transitions = !to.is_filtered || to.wants().edges;
-        for (auto const& any : all_) {
-            if (auto const* const where = std::get_if<place>(&any)) {
-                to.is_in_place = where->is_wanted;
-                to.is_place_known = where->is_known;
-            } else if (!to.is_in_place && leave_out(any, to.others, to.is_place_known)) {
-                continue;
-            } else if (auto const* const step_of = std::get_if<step>(&any)) {
-                if (step_of->before.count != 0) {
-                    to.found.executed(step_of->before.count, to.is_shown);
-                    to.executed(step_of->before.ip, step_of->before.count);
-                }
-                to.transition = step_of->transition;
-                // A guest continues after its exit and entry.
-                bool const is_other = to.transition != vm_transition::none;
-                if (has_transitions || !is_other) { to.edge(step_of->edge); }
-            } else if (auto const* const instruction = std::get_if<flow::executed>(&any)) {
-                to.found.executed(1, to.is_shown);
-                to.instruction(*instruction);
-            } else if (auto const* const block = std::get_if<flow::executed_block>(&any)) {
-                to.found.executed(block->count, to.is_shown);
-                to.block(*block);
-            } else if (auto const* const all = std::get_if<sum>(&any)) {
-                to.found.executed(all->count, to.is_shown);
-                to.executed(all->ip, all->count);
-            } else if (auto const* const gap = std::get_if<flow::gap>(&any)) {
-                to.is_shown ? to.found.gap(*gap) : to.found.executed(1, false);
-                to.gap(*gap);
-            } else if (auto const* const begin = std::get_if<start>(&any)) {
-                to.start(begin->ip, begin->space);
-            } else if (auto const* const end = std::get_if<flow::stop>(&any)) {
-                to.stop(*end);
-            } else if (auto const* const when = std::get_if<trace::time>(&any)) {
-                to.is_shown = shows(*when);
-                to.found.time(*when);
-                to.time(*when);
-            } else if (auto const* const which = std::get_if<thread_id>(&any)) {
-                to.thread(*which);
-            } else {
-                auto const& value = std::get<written>(any);
-                to.written(value.ip, value.payload);
-            }
-        }
-    }
-
-private:
-    /// Counts a record of code outside of the place. False for a time or thread, which is reported.
-    static auto leave_out(record const& any, left_out& to, bool is_known) -> bool {
-        std::uint64_t instructions = 0;
-        if (auto const* const step_of = std::get_if<step>(&any)) {
-            instructions = step_of->before.count;
-            to.branches += 1;
-        } else if (std::holds_alternative<flow::executed>(any)) {
-            instructions = 1;
-        } else if (auto const* const block = std::get_if<flow::executed_block>(&any)) {
-            instructions = block->count;
-        } else if (auto const* const all = std::get_if<sum>(&any)) {
-            instructions = all->count;
-        } else if (std::holds_alternative<flow::gap>(any)) {
-            to.gaps += 1;
-        }
-        to.instructions += instructions;
-        to.unknown += is_known ? 0 : instructions;
-        return !std::holds_alternative<trace::time>(any) && !std::holds_alternative<thread_id>(any);
-    }
-
-    std::vector<record> all_{};
-};
 
 /// Records what a report wants. Calls `flush(records)`, if it is not empty, at 16384 records.
 class recorder {
@@ -199,6 +83,58 @@ public:
         moved.offset += offset_;
         add(moved);
     }
+
+    /// Records known runs again without a walk: for one thread, where place and time do not matter.
+    void repeat_with(recorded_runs& known) {
+        runs_ = &known;
+        all_ = records{known.steps()};
+    }
+    [[nodiscard]] auto runs() const -> flow::run_table* {
+        return runs_ != nullptr ? &runs_->table() : nullptr;
+    }
+    void begin_run() {
+        is_run_begin_ = true;
+        same_size_ = 0;
+    }
+    auto keep_run(std::uint32_t index) -> bool {
+        constexpr std::uint64_t max_count = ~std::uint32_t{0};
+        auto steps = all_.steps_from(run_first_);
+        if (!steps || sum_.count > max_count) { return false; }
+        auto rest = sum_;
+        if (steps->empty()) {
+            rest = {run_ip_, rest.count - sum_before_run_};
+        } else if (sum_before_run_ != 0) {
+            auto& first = steps->front();
+            auto step = all_.steps()[first.number];
+            step.ip = run_ip_;
+            first = {all_.steps().number_of(step),
+                     static_cast<std::uint32_t>(first.count - sum_before_run_)};
+        }
+        runs_->keep(index,
+                    {.ip = run_ip_,
+                     .begin = here_.begin,
+                     .end = here_.end,
+                     .last_jump = last_jump_,
+                     .rest_ip = rest.ip,
+                     .rest = static_cast<std::uint32_t>(rest.count)},
+                    *steps);
+        return true;
+    }
+    void repeat_run(std::uint32_t index) {
+        auto const& from = runs_->at(index);
+        enter(from.ip);
+        if (from.count == 0) {
+            if (sum_.count == 0) { sum_.ip = from.ip; }
+            sum_.count += from.rest;
+        } else {
+            all_.add(sum_, runs_->steps_of(from), from.count);
+            sum_ = {from.rest_ip, from.rest};
+        }
+        here_.begin = from.begin;
+        here_.end = from.end;
+        last_jump_ = from.last_jump;
+        same_size_ = 0;
+    }
     /// What was recorded.
     [[nodiscard]] auto all() -> records& {
         add_sum();
@@ -243,14 +179,23 @@ private:
     }
     /// A block that begins a sum, or is one of another function than the last.
     [[gnu::noinline]] void begin_sum(flow::executed_block const& one) {
-        if (has_symbols_ && !here_.contains(one.ip)) { enter_function(one.ip); }
+        enter(one.ip);
         record_context(of_.window);
+        if (is_run_begin_) {
+            is_run_begin_ = false;
+            run_ip_ = one.ip;
+            run_first_ = all_.size();
+            sum_before_run_ = sum_.count;
+        }
         if (of_.blocks) { return add(one); }
         if (sum_.count == 0) { sum_.ip = one.ip; }
         sum_.count += one.count;
         if (of_.window || thread_ != nullptr || place_ != nullptr) { return; }
         same_begin_ = here_.begin;
         same_size_ = here_.end - here_.begin;
+    }
+    void enter(std::uint64_t ip) {
+        if (has_symbols_ && !here_.contains(ip)) { enter_function(ip); }
     }
     /// The next instruction is one of another function than the last: after a jump, or the next in
     /// memory.
@@ -274,7 +219,7 @@ private:
             flush_if_full();
             step_at_ = all_.size();
         }
-        all_.add(records::step{sum_, one});
+        all_.add(sum_, one);
         end_sum();
         if (place_ == nullptr) { flush_if_full(); }
     }
@@ -304,7 +249,7 @@ private:
         all_.add(sum_);
         end_sum();
     }
-    void add(records::record const& one) {
+    void add(records::other const& one) {
         add_sum();
         all_.add(one);
         flush_if_full();
@@ -339,6 +284,11 @@ private:
     tool::walk_place last_place_{};
     bool has_place_ = false;   ///< `last_place_` is recorded
     std::size_t step_at_ = 0;  ///< of the last edge
+    recorded_runs* runs_ = nullptr;
+    bool is_run_begin_ = false;  ///< the next block is the first one of a run
+    std::uint64_t run_ip_ = 0;
+    std::size_t run_first_ = 0;         ///< the number of records before the run
+    std::uint64_t sum_before_run_ = 0;  ///< instructions that were not yet recorded
 };
 
 /// The sinks of a walker: one for each kind of report.
@@ -357,6 +307,10 @@ struct block_recorder {
     void stop(flow::stop const& one) { to.stop(one); }
     void event(trace::event const& one) { to.event(one); }
     void gap(flow::gap const& one) { to.gap(one); }
+    auto runs() -> flow::run_table* { return to.runs(); }
+    void begin_run() { to.begin_run(); }
+    auto keep_run(std::uint32_t index) -> bool { return to.keep_run(index); }
+    void repeat_run(std::uint32_t index) { to.repeat_run(index); }
 };
 
 /// One that takes times, too.
