@@ -168,6 +168,20 @@ class Parts(Folder):
         for one in file.read_text().split():
             self.assertTrue(self.ends(one), one)
 
+    def test_a_signal_while_a_command_starts_ends_it(self):
+        script = ("import signal, subprocess, sys, time\nsys.path.insert(0, sys.argv[1])\n"
+                  "import steps\nstart = subprocess.Popen\n"
+                  "def start_slowly(*words, **how):\n"
+                  "    made = start(*words, **how)\n    time.sleep(1)\n    return made\n"
+                  "subprocess.Popen = start_slowly\n"
+                  "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+                  "steps.run('sh', '-c', 'echo $$ >pid; kill -TERM $PPID; exec sleep 50')")
+        started = subprocess.run([sys.executable, "-B", "-c", script, TOOL], cwd=self.folder,
+                                 check=False, timeout=20)
+        self.assertEqual(started.returncode, 7)
+        process = (self.folder / "pid").read_text(encoding="utf-8").strip()
+        self.assertTrue(self.ends(process), process)
+
     def test_release_of_a_kernel(self):
         head = bytearray(0x4000)
         head[0x1FE:0x200], head[0x202:0x206] = b"\x55\xaa", b"HdrS"

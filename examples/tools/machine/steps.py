@@ -37,8 +37,21 @@ def say(*words):
 
 def wait_for(words, **how):
     """Runs a command in a session of its own; ends all its processes if this script ends."""
-    started = subprocess.Popen(words, stdin=subprocess.DEVNULL, start_new_session=True, **how)
+    # A signal while the command starts waits: its handler would end this script without it.
+    waiting = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, waiting)
+
+    def unblock():
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
     try:
+        started = subprocess.Popen(words, stdin=subprocess.DEVNULL, start_new_session=True,
+                                   preexec_fn=unblock, **how)
+    except BaseException:
+        unblock()
+        raise
+    try:
+        unblock()
         return started.wait()
     except BaseException:
         for number in (signal.SIGTERM, signal.SIGKILL):
